@@ -1,0 +1,1 @@
+"""Gymnasium environments that step through exact models."""

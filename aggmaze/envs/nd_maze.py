@@ -1,0 +1,102 @@
+"""NDMaze-v0: either maze in one to eight dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aggmaze.envs.maze import MazeEnv, make_grid
+from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, check_choice
+
+_RECIPES: dict[str, type[StandardRecipe] | type[TerrainRecipe]] = {
+    "standard": StandardRecipe,
+    "terrain": TerrainRecipe,
+}
+
+
+class NDMazeEnv(MazeEnv):
+    """A standard or a terrain maze in one to eight dimensions.
+
+    ## Description
+    The multi-dimensional mazes of Chen et al., "An Adaptive State Aggregation Algorithm for Markov
+    Decision Processes", section "MDP problems".  See StandardMaze-v0 and TerrainMaze-v0 for what
+    the two kinds are; the goal is position (0, ..., 0).
+
+    ## Action Space
+    `Discrete(2 D)`: action `2 k` moves by -1 and action `2 k + 1` by +1 along axis `k`.
+
+    ## Observation Space
+    `Discrete(S)`: the state `ravel_multi_index(coords, shape)`.
+
+    ## Starting State
+    The corner opposite the goal (`start="corner"`), or uniformly any position but the goal
+    (`start="uniform"`).  `reset(options=...)` takes `state` or `coords`, and `layout_seed`.
+
+    ## Rewards
+    As in StandardMaze-v0 or TerrainMaze-v0.
+
+    ## Episode End
+    Terminates at the goal, state 0.  Truncates after 1000 steps as registered.
+
+    ## Transition Model
+    The chosen move happens with probability `p`, else one of the other available moves, uniformly;
+    where only one move is available it always happens.  `env.unwrapped.transition_model()` returns
+    the exact model, the very tables that `step` draws from.
+
+    ## Information
+    `state` (int), `coords` (int array (D,)), `action_mask` (int8 array (2 D,)), `prob`
+    (probability of what happened).  Pictures are slices through the agent, one for each pair of
+    axes.
+
+    ## Arguments
+    - `shape`: positions along each axis, (6, 6, 6) by default.
+    - `kind`: "standard" (default) or "terrain".
+    - `generator`, `loops`: for the kind "standard" only, as in StandardMaze-v0.
+    - `terrain`, `smoothness`, `cost`: for the kind "terrain" only, as in TerrainMaze-v0.
+    - `layout_seed`, `step_cost`, `goal_reward`, `cost_scale`, `p`, `start`, `render_mode`: as there.
+
+    ## Version History
+    - v0: first version.
+    """
+
+    def __init__(
+        self,
+        shape: Iterable[int] = (6, 6, 6),
+        *,
+        kind: str = "standard",
+        layout_seed: int = 0,
+        generator: str | None = None,
+        loops: float | None = None,
+        terrain: str | None = None,
+        smoothness: float | None = None,
+        cost: str | None = None,
+        step_cost: float = 1.0,
+        goal_reward: float = 1.0,
+        cost_scale: float = 1.0,
+        p: float = 1.0,
+        start: str = "corner",
+        render_mode: str | None = None,
+    ) -> None:
+        check_choice("kind", kind, _RECIPES)
+        options = {
+            "standard": {"generator": generator, "loops": loops},
+            "terrain": {"terrain": terrain, "smoothness": smoothness, "cost": cost},
+        }
+        for other in options:
+            for name, value in options[other].items():
+                if other != kind and value is not None:
+                    raise ValueError(f"{name}={value!r} goes with kind={other!r}, not {kind!r}")
+        given = {name: value for name, value in options[kind].items() if value is not None}
+        recipe: Recipe = _RECIPES[kind](
+            step_cost=step_cost,
+            goal_reward=goal_reward,
+            **given,  # type: ignore[arg-type]
+        )
+        super().__init__(
+            make_grid(shape),
+            recipe,
+            layout_seed=layout_seed,
+            p=p,
+            start=start,
+            cost_scale=cost_scale,
+            render_mode=render_mode,
+        )

@@ -1,0 +1,144 @@
+"""The environment of any tabular model: its steps are drawn from the model's own tables."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from aggmaze.mdp import TabularMDP
+from aggmaze.move_mdp import MoveMDP
+
+Model = TabularMDP | MoveMDP
+
+
+class TabularEnv(gym.Env[np.int64, np.int64]):
+    """A Gymnasium environment that walks through a tabular model.
+
+    Observations are state indices, ``Discrete(S)``; actions are ``Discrete(A)``.  A step pays
+    ``-cost`` of the outcome that happens and terminates in the model's terminal states.  ``info``
+    holds ``state`` (int), ``prob`` (probability of what happened) and ``action_mask`` (int8, shape
+    (A,)), fresh at every call.
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    render_mode : str, optional
+        A plain model has no picture: None only.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": [], "render_fps": 10}
+
+    def __init__(self, model: Model, *, render_mode: str | None = None) -> None:
+        modes = self.metadata["render_modes"]
+        if render_mode is not None and render_mode not in modes:
+            raise ValueError(
+                f"render_mode must be {', '.join(map(repr, modes)) or 'None'}"
+                f"{' or None' if modes else ''}, got {render_mode!r}"
+            )
+        self.render_mode = render_mode
+        self._set_model(model)
+
+    def _set_model(self, model: Model) -> None:
+        self._model = model
+        self._state = int(np.argmax(model.initial))
+        self.observation_space = gym.spaces.Discrete(model.num_states)
+        self.action_space = gym.spaces.Discrete(model.num_actions)
+        self._mask = model.action_mask.astype(np.int8)
+        self._starts = np.flatnonzero(model.initial)
+        self._start_cdf = np.cumsum(model.initial[self._starts])
+
+    def transition_model(self) -> Model:
+        """Return the exact model that the steps are drawn from."""
+        return self._model
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return which actions are available now, shape (A,)."""
+        return self._mask[self._state].astype(bool)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:  # type: ignore[override]
+        """Start an episode.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Seeds what is drawn from now on; it never changes the model.
+        options : dict, optional
+            ``state``: where to start, any state that is not terminal.
+        """
+        state = self._requested_start(options or {}, self._model)
+        super().reset(seed=seed)
+        probability = 1.0
+        if state is None:
+            state = int(self._starts[0])
+            if len(self._starts) > 1:
+                index = np.searchsorted(self._start_cdf, self.np_random.random(), side="right")
+                state = int(self._starts[min(index, len(self._starts) - 1)])
+                probability = float(self._model.initial[state])
+        self._state = state
+        return state, self._info(probability)
+
+    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:  # type: ignore[override]
+        """Take an action and return observation, reward, terminated, truncated and info.
+
+        Raises
+        ------
+        TypeError
+            If the action is not an integer.
+        ValueError
+            If it is not in ``[0, A)``.
+        """
+        state, cost, probability = self._model.sample(
+            self._state, self._checked(action), self.np_random.random()
+        )
+        self._state = state
+        # 0.0 - cost, since -0.0 reads oddly.
+        return state, 0.0 - cost, bool(self._model.terminal[state]), False, self._info(probability)
+
+    def _checked(self, action: Any) -> int:
+        try:
+            index = operator.index(action)
+        except TypeError:
+            raise TypeError(
+                f"action must be an integer in [0, {self._model.num_actions}), got {action!r}"
+            ) from None
+        if not 0 <= index < self._model.num_actions:
+            raise ValueError(f"action must be in [0, {self._model.num_actions}), got {index}")
+        return index
+
+    def _requested_start(self, options: Mapping[str, Any], model: Model) -> int | None:
+        """Return where the caller wants to start in a model, refusing what cannot be."""
+        refuse_other_options(options, ("state",))
+        if "state" not in options:
+            return None
+        try:
+            state = operator.index(options["state"])
+        except TypeError:
+            raise TypeError(
+                f"options['state'] must be an integer, got {options['state']!r}"
+            ) from None
+        if not 0 <= state < model.num_states:
+            raise ValueError(f"options['state'] must be in [0, {model.num_states}), got {state}")
+        if model.terminal[state]:
+            raise ValueError(f"options['state'] = {state} is terminal: no episode starts there")
+        return state
+
+    def _info(self, probability: float) -> dict[str, Any]:
+        return {
+            "state": self._state,
+            "prob": probability,
+            "action_mask": self._mask[self._state].copy(),
+        }
+
+
+def refuse_other_options(options: Mapping[str, Any], allowed: Iterable[str]) -> None:
+    """Refuse reset options that are not among the allowed ones."""
+    for name in options:
+        if name not in allowed:
+            raise ValueError(f"unknown reset option {name!r}; allowed: {', '.join(allowed)}")

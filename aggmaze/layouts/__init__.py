@@ -1,0 +1,1 @@
+"""What a maze is before any dynamics: passages between positions, and heights."""

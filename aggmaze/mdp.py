@@ -1,0 +1,499 @@
+"""Markov decision processes as validated sparse tables.
+
+Costs are minimised and ``rewards == -costs``; the discount belongs to the planner, not to the
+model.  Models are immutable: their arrays are read-only, so copies share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NoReturn, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+# A row may miss 1 by this much: what printing and adding probabilities loses, no more.
+ROW_SUM_TOLERANCE = 1e-9
+
+
+class Immutable:
+    """A model whose arrays are read-only, so that copies share them."""
+
+    def validate(self) -> Self:
+        """Check the contents of the model and return it; once is enough, since it can't change.
+
+        Raises
+        ------
+        ValueError
+            Naming the first state and action that are wrong, and what is allowed.
+        """
+        if not self.__dict__.get("_valid", False):
+            self._check()
+            object.__setattr__(self, "_valid", True)
+        return self
+
+    def _check(self) -> None:
+        raise NotImplementedError
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Unpickled arrays can be written to.
+        for value in state.values():
+            parts = (value.data, value.indices, value.indptr) if sp.issparse(value) else (value,)
+            for part in parts:
+                if isinstance(part, np.ndarray):
+                    part.flags.writeable = False
+        self.__dict__.update(state)
+
+
+@dataclass(frozen=True, eq=False)
+class TabularMDP(Immutable):
+    """A finite Markov decision process with sparse transitions.
+
+    Arrays are used as they are where their type fits, not copied; do not change them afterwards.
+
+    Parameters
+    ----------
+    transitions : sparse array or matrix, shape (S*A, S)
+        Row ``s*A + a`` holds the probabilities of the next state after action ``a`` in ``s``.
+        A row may list one next state several times.
+    costs : array_like, shape (S, A)
+        Expected cost of each action.
+    action_mask : array_like of bool, shape (S, A), optional
+        Which actions are available; all by default.  Every state needs one.
+    terminal : array_like of bool, shape (S,), optional
+        Terminal states: every action leads back to the state and costs nothing.  By default
+        exactly the states of which that is true.
+    initial : array_like, shape (S,), optional
+        Distribution of the first state; by default uniform over the states that are not terminal.
+    outcome_costs : array_like, shape (nnz,), optional
+        Cost of each stored outcome, aligned with ``transitions.data``, where the outcomes of an
+        action cost differently; their mean is ``costs``.
+    num_added_states : int
+        Trailing states that the model's source does not list (see `from_gym_P`); planners leave
+        them out of what they return.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit together.  `validate` checks the contents.
+    """
+
+    transitions: sp.csr_array
+    costs: NDArray[np.float64]
+    action_mask: NDArray[np.bool_]
+    terminal: NDArray[np.bool_]
+    initial: NDArray[np.float64]
+    outcome_costs: NDArray[np.float64] | None
+    num_added_states: int
+
+    def __init__(
+        self,
+        transitions: Any,
+        costs: ArrayLike,
+        *,
+        action_mask: ArrayLike | None = None,
+        terminal: ArrayLike | None = None,
+        initial: ArrayLike | None = None,
+        outcome_costs: ArrayLike | None = None,
+        num_added_states: int = 0,
+    ) -> None:
+        costs = _table(costs, "costs", np.float64)
+        if costs.ndim != 2 or 0 in costs.shape:
+            raise ValueError(f"costs must have shape (S, A), not empty, got {costs.shape}")
+        num_states, num_actions = costs.shape
+        rows = (num_states * num_actions, num_states)
+        matrix = sp.csr_array(transitions)
+        if matrix.shape != rows:
+            raise ValueError(
+                f"transitions must have shape (S*A, S) = {rows} for {num_states} states and "
+                f"{num_actions} actions, got {matrix.shape}"
+            )
+        matrix = sp.csr_array(
+            (
+                readonly(np.ascontiguousarray(matrix.data, dtype=np.float64)),
+                readonly(matrix.indices),
+                readonly(matrix.indptr),
+            ),
+            shape=rows,
+        )
+        mask = np.ones(costs.shape, bool) if action_mask is None else action_mask
+        mask = _table(mask, "action_mask", np.bool_, costs.shape)
+        if outcome_costs is not None:
+            outcome_costs = _table(outcome_costs, "outcome_costs", np.float64, (matrix.nnz,))
+        if not 0 <= num_added_states < num_states:
+            raise ValueError(
+                f"num_added_states must be in [0, {num_states}), got {num_added_states}"
+            )
+        if terminal is None:
+            terminal = _absorbing(matrix, costs)
+        terminal = _table(terminal, "terminal", np.bool_, (num_states,))
+        if initial is None:
+            initial = uniform_over(~terminal)
+            if num_added_states:
+                initial = uniform_over(
+                    ~terminal & (np.arange(num_states) < num_states - num_added_states)
+                )
+        initial = _table(initial, "initial", np.float64, (num_states,))
+        for name, value in (
+            ("transitions", matrix),
+            ("costs", costs),
+            ("action_mask", mask),
+            ("terminal", terminal),
+            ("initial", initial),
+            ("outcome_costs", outcome_costs),
+            ("num_added_states", int(num_added_states)),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def num_states(self) -> int:
+        """Number of states S."""
+        return self.costs.shape[0]
+
+    @property
+    def num_actions(self) -> int:
+        """Number of actions A."""
+        return self.costs.shape[1]
+
+    @property
+    def rewards(self) -> NDArray[np.float64]:
+        """Expected reward of each action, the negative of its cost, shape (S, A)."""
+        return -self.costs
+
+    def scaled(self, factor: float) -> TabularMDP:
+        """Return the model with every cost multiplied by a positive factor."""
+        outcome_costs = None if self.outcome_costs is None else factor * self.outcome_costs
+        return replace(self, costs=factor * self.costs, outcome_costs=outcome_costs)
+
+    def to_tabular(self) -> TabularMDP:
+        """Return this model."""
+        return self
+
+    def rows(self, lo: int, hi: int) -> Rows:
+        """Return the rows of the states ``lo`` to ``hi - 1``."""
+        check_block(lo, hi, self.num_states)
+        num_actions = self.num_actions
+        block = self.transitions[lo * num_actions : hi * num_actions]
+        if self.outcome_costs is None:
+            outcome_costs = np.repeat(self.costs[lo:hi].reshape(-1), np.diff(block.indptr))
+        else:
+            first, last = self.transitions.indptr[[lo * num_actions, hi * num_actions]]
+            outcome_costs = self.outcome_costs[first:last]
+        return Rows(block, self.costs[lo:hi], self.action_mask[lo:hi], outcome_costs)
+
+    def successor_graph(self) -> sp.csr_array:
+        """Return which states each state may lead to by an available action, shape (S, S)."""
+        matrix = self.transitions
+        weights = matrix.data.copy()
+        weights[np.repeat(~self.action_mask.reshape(-1), np.diff(matrix.indptr))] = 0.0
+        graph = sp.csr_array(
+            (weights, matrix.indices, matrix.indptr[:: self.num_actions]),
+            shape=(self.num_states, self.num_states),
+        )
+        if not weights.all():
+            graph.eliminate_zeros()
+        return graph
+
+    def sample(self, state: int, action: int, uniform: float) -> tuple[int, float, float]:
+        """Return the next state, its cost and its probability for a uniform number in [0, 1).
+
+        Outcomes are taken in the order in which the row stores them.
+        """
+        matrix = self.transitions
+        entry = _sample_entry(
+            matrix.indptr, matrix.data, state * self.num_actions + action, uniform
+        )
+        costs = self.outcome_costs
+        cost = self.costs[state, action] if costs is None else costs[entry]
+        return int(matrix.indices[entry]), float(cost), float(matrix.data[entry])
+
+    def _check(self) -> None:
+        """Check probabilities, costs, terminal states and the initial distribution."""
+        matrix, num_actions = self.transitions, self.num_actions
+        if matrix.nnz and not 0 <= matrix.indices.min() <= matrix.indices.max() < self.num_states:
+            raise ValueError(f"transitions name a state outside [0, {self.num_states})")
+        row_of_entry = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+        def refuse(row: int, problem: str) -> NoReturn:
+            state, action = divmod(int(row), num_actions)
+            raise ValueError(f"state {state}, action {action}: {problem}")
+
+        bad = np.flatnonzero(~np.isfinite(matrix.data) | (matrix.data < 0))
+        if len(bad):
+            refuse(
+                row_of_entry[bad[0]],
+                f"probability {matrix.data[bad[0]]} of state {matrix.indices[bad[0]]} must be a "
+                "finite number, not negative",
+            )
+        sums = np.bincount(row_of_entry, weights=matrix.data, minlength=matrix.shape[0])
+        available = self.action_mask.reshape(-1)
+        empty_and_masked = ~available & (np.diff(matrix.indptr) == 0)
+        bad = np.flatnonzero((np.abs(sums - 1.0) > ROW_SUM_TOLERANCE) & ~empty_and_masked)
+        if len(bad):
+            refuse(bad[0], f"probabilities sum to {sums[bad[0]]}, must sum to 1")
+        bad = np.flatnonzero(~np.isfinite(self.costs.reshape(-1)) & available)
+        if len(bad):
+            refuse(bad[0], f"cost {self.costs.reshape(-1)[bad[0]]} must be finite")
+        stuck = np.flatnonzero(~self.action_mask.any(axis=1))
+        if len(stuck):
+            raise ValueError(f"state {stuck[0]} has no available action")
+        if self.outcome_costs is not None:
+            self._check_outcome_costs(row_of_entry, available, refuse)
+        fake = np.flatnonzero(self.terminal & ~_absorbing(matrix, self.costs))
+        if len(fake):
+            raise ValueError(
+                f"state {fake[0]} is declared terminal, so every action must lead back to it at "
+                "cost 0"
+            )
+        check_distribution(self.initial)
+
+    def _check_outcome_costs(
+        self, row_of_entry: NDArray[np.int64], available: NDArray[np.bool_], refuse: Any
+    ) -> None:
+        assert self.outcome_costs is not None
+        bad = np.flatnonzero(~np.isfinite(self.outcome_costs) & available[row_of_entry])
+        if len(bad):
+            refuse(
+                row_of_entry[bad[0]], f"outcome cost {self.outcome_costs[bad[0]]} must be finite"
+            )
+        weighted = self.transitions.data * self.outcome_costs
+        means = np.bincount(row_of_entry, weights=weighted, minlength=len(available))
+        size = np.bincount(row_of_entry, weights=np.abs(weighted), minlength=len(available))
+        costs = self.costs.reshape(-1)
+        bad = np.flatnonzero(available & (np.abs(means - costs) > 1e-9 * (size + np.abs(costs))))
+        if len(bad):
+            refuse(bad[0], f"cost {costs[bad[0]]} is not the mean {means[bad[0]]} of its outcomes'")
+
+    @classmethod
+    def from_matrices(
+        cls,
+        P: Any,
+        *,
+        costs: ArrayLike | None = None,
+        rewards: ArrayLike | None = None,
+        terminal: ArrayLike | None = None,
+        initial: ArrayLike | None = None,
+        action_mask: ArrayLike | None = None,
+    ) -> TabularMDP:
+        """Build a validated model from transition matrices.
+
+        Parameters
+        ----------
+        P : array_like, shape (S, A, S), or sequence of A sparse arrays of shape (S, S)
+        costs, rewards : array_like, shape (S, A)
+            Exactly one of the two.
+        terminal, initial, action_mask : array_like, optional
+            As for `TabularMDP`.
+        """
+        if (costs is None) == (rewards is None):
+            raise ValueError("give exactly one of costs and rewards")
+        table = np.asarray(costs if rewards is None else rewards, dtype=np.float64)
+        table = table if rewards is None else -table
+        if isinstance(P, Sequence) and len(P) > 0 and all(sp.issparse(M) for M in P):
+            num_states, num_actions = P[0].shape[1], len(P)
+            for action, M in enumerate(P):
+                if M.shape != (num_states, num_states):
+                    raise ValueError(
+                        f"P[{action}] must have shape {(num_states, num_states)}, got {M.shape}"
+                    )
+            stacked = sp.vstack([sp.csr_array(M) for M in P], format="csr")
+            order = np.arange(num_actions * num_states).reshape(num_actions, num_states).T
+            transitions = stacked[order.reshape(-1)]
+        else:
+            dense = np.asarray(P, dtype=np.float64)
+            if dense.ndim != 3 or dense.shape[0] != dense.shape[2]:
+                raise ValueError(
+                    "P must be an array of shape (S, A, S) or a list of A sparse (S, S) arrays, "
+                    f"got an array of shape {dense.shape}"
+                )
+            num_states, num_actions = dense.shape[:2]
+            transitions = sp.csr_array(dense.reshape(num_states * num_actions, num_states))
+        if table.shape != (num_states, num_actions):
+            raise ValueError(
+                f"{'costs' if rewards is None else 'rewards'} must have shape (S, A) = "
+                f"{(num_states, num_actions)}, got {table.shape}"
+            )
+        return cls(
+            transitions, table, action_mask=action_mask, terminal=terminal, initial=initial
+        ).validate()
+
+    @classmethod
+    def from_gym_P(  # noqa: N802 (P is the attribute's name)
+        cls,
+        P: Mapping[int, Mapping[int, Sequence[tuple[float, int, float, bool]]]]
+        | Sequence[Sequence[Sequence[tuple[float, int, float, bool]]]],
+        *,
+        initial: ArrayLike | None = None,
+    ) -> TabularMDP:
+        """Build a validated model from the table ``P`` of Gymnasium's toy-text environments.
+
+        ``P[s][a]`` lists ``(probability, next_state, reward, terminated)``.  An outcome that
+        terminates in a state that is not absorbing at no cost, as in CliffWalking and Taxi, leads
+        to one more, absorbing, state, counted in ``num_added_states``.
+
+        Parameters
+        ----------
+        P : mapping or sequence
+        initial : array_like, shape (S,), optional
+            Distribution of the first state.
+        """
+        num_states, num_actions = len(P), len(P[0])
+        for state in range(num_states):
+            if len(P[state]) != num_actions:
+                raise ValueError(
+                    f"P[{state}] has {len(P[state])} actions where P[0] has {num_actions}"
+                )
+        rows = [P[state][action] for state in range(num_states) for action in range(num_actions)]
+        counts = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
+        try:
+            table = np.array([outcome for row in rows for outcome in row], dtype=np.float64)
+        except (TypeError, ValueError):
+            table = np.empty((0, 0))
+        if table.ndim != 2 or table.shape[1] != 4:
+            raise ValueError(
+                "every P[s][a] must be a list of (probability, next_state, reward, terminated)"
+            )
+        probabilities, following, rewards, terminated = table.T
+        successors = following.astype(np.int64)
+        row_of_entry = np.repeat(np.arange(len(rows)), counts)
+        bad = np.flatnonzero(
+            (successors != following) | (successors < 0) | (successors >= num_states)
+        )
+        if len(bad):
+            state, action = divmod(int(row_of_entry[bad[0]]), num_actions)
+            raise ValueError(
+                f"P[{state}][{action}] leads to state {following[bad[0]]:g}, which is not in "
+                f"[0, {num_states})"
+            )
+        loops = (successors == row_of_entry // num_actions) & (rewards == 0)
+        absorbing = np.ones(num_states, dtype=bool)
+        absorbing[row_of_entry[~loops] // num_actions] = False
+        ends = (terminated != 0) & ~absorbing[successors]
+        num_added = int(ends.any())
+        successors = np.where(ends, num_states, successors)
+        outcome_costs = 0.0 - rewards
+        if num_added:
+            added = np.arange(num_actions)
+            probabilities = np.concatenate([probabilities, np.ones(num_actions)])
+            successors = np.concatenate([successors, np.full(num_actions, num_states)])
+            outcome_costs = np.concatenate([outcome_costs, np.zeros(num_actions)])
+            row_of_entry = np.concatenate([row_of_entry, len(rows) + added])
+            counts = np.concatenate([counts, np.ones(num_actions, dtype=np.int64)])
+            if initial is not None:
+                initial = np.append(np.asarray(initial, dtype=np.float64), 0.0)
+        num_states += num_added
+        # A bad probability would show as a bad cost; validate() names it as what it is.
+        with np.errstate(invalid="ignore"):
+            means = np.bincount(
+                row_of_entry,
+                weights=probabilities * outcome_costs,
+                minlength=num_states * num_actions,
+            )
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        shape = (num_states * num_actions, num_states)
+        return cls(
+            sp.csr_array((probabilities, successors.astype(np.int32), indptr), shape=shape),
+            means.reshape(num_states, num_actions),
+            initial=initial,
+            outcome_costs=outcome_costs,
+            num_added_states=num_added,
+        ).validate()
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of a block of B states of a model.
+
+    Parameters
+    ----------
+    transitions : sparse array, shape (B*A, S)
+    costs : ndarray of float, shape (B, A)
+    action_mask : ndarray of bool, shape (B, A)
+    outcome_costs : ndarray of float, shape (nnz,)
+        Cost of each stored outcome, aligned with ``transitions.data``.
+    """
+
+    transitions: sp.csr_array
+    costs: NDArray[np.float64]
+    action_mask: NDArray[np.bool_]
+    outcome_costs: NDArray[np.float64]
+
+    @cached_property
+    def num_states(self) -> int:
+        """Number of states B of the block."""
+        return self.costs.shape[0]
+
+
+def readonly(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of an array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def uniform_over(states: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the uniform distribution over the marked states, or over all if none is marked."""
+    chosen = states if states.any() else np.ones_like(states)
+    return chosen / np.count_nonzero(chosen)
+
+
+def check_distribution(initial: NDArray[np.float64]) -> None:
+    """Refuse an initial distribution that is none, naming the first bad entry."""
+    bad = np.flatnonzero(~np.isfinite(initial) | (initial < 0))
+    if len(bad):
+        raise ValueError(
+            f"initial[{bad[0]}] = {initial[bad[0]]} must be a finite number, not negative"
+        )
+    if abs(initial.sum() - 1.0) > ROW_SUM_TOLERANCE:
+        raise ValueError(f"initial sums to {initial.sum()}, must sum to 1")
+
+
+def check_block(lo: int, hi: int, num_states: int) -> None:
+    """Refuse a block of states that is not within the model."""
+    if not 0 <= lo < hi <= num_states:
+        raise ValueError(f"rows({lo}, {hi}) must satisfy 0 <= lo < hi <= {num_states}")
+
+
+def _table(
+    values: ArrayLike, name: str, dtype: Any, shape: tuple[int, ...] | None = None
+) -> NDArray[Any]:
+    array = np.asarray(values)
+    if dtype is np.bool_:
+        if array.dtype.kind not in "biu" or not np.isin(array, (0, 1)).all():
+            raise ValueError(f"{name} must hold booleans, or integers 0 and 1")
+    elif array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    if shape is not None and array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+    return readonly(np.ascontiguousarray(array, dtype=dtype))
+
+
+def _absorbing(matrix: sp.csr_array, costs: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return the states that every action leads back to at no cost, shape (S,)."""
+    num_states, num_actions = costs.shape
+    state_of_entry = np.repeat(np.arange(num_states), np.diff(matrix.indptr[::num_actions]))
+    leaves = (matrix.indices != state_of_entry) & (matrix.data != 0)
+    absorbing = (costs == 0).all(axis=1)
+    absorbing[state_of_entry[leaves]] = False
+    return absorbing
+
+
+@njit(cache=True)
+def _sample_entry(indptr, probabilities, row, uniform):  # type: ignore[no-untyped-def]
+    total = 0.0
+    last = indptr[row]
+    for entry in range(indptr[row], indptr[row + 1]):
+        if probabilities[entry] > 0.0:
+            total += probabilities[entry]
+            last = entry
+            if uniform < total:
+                return entry
+    # Rows sum to 1 within rounding: what is missing belongs to the last possible outcome.
+    return last

@@ -1,0 +1,35 @@
+"""Planning on any tabular model: solve, certify, look at the policy, roll it out.
+
+>>> import gymnasium as gym, aggmaze, planners
+>>> env = gym.make("TerrainMaze-v0")
+>>> result = planners.solve(env, gamma=0.95)
+>>> rollouts = planners.rollout(env, result, episodes=10, seed=0)
+"""
+
+from planners.adapters import as_model
+from planners.diagnostics import Arrival, arrival
+from planners.evaluation import evaluate
+from planners.iterate import Progress
+from planners.normalize import normalized
+from planners.policies import greedy, q_values
+from planners.result import History, SolveResult, Status
+from planners.rollout import Rollouts, rollout
+from planners.solve import METHODS, solve
+
+__all__ = [
+    "METHODS",
+    "Arrival",
+    "History",
+    "Progress",
+    "Rollouts",
+    "SolveResult",
+    "Status",
+    "arrival",
+    "as_model",
+    "evaluate",
+    "greedy",
+    "normalized",
+    "q_values",
+    "rollout",
+    "solve",
+]

@@ -1,0 +1,111 @@
+"""The one door into the planners: anything with a transition model becomes a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import wrappers
+
+from aggmaze.mdp import TabularMDP
+from aggmaze.move_mdp import MoveMDP
+from planners.bellman import Model
+
+# The `step` of wrappers under which the model of the environment inside still holds; a subclass
+# with a step of its own is not among them.
+_HARMLESS_STEPS = {
+    wrapper.step
+    for wrapper in (
+        gym.Wrapper,
+        gym.ObservationWrapper,
+        wrappers.Autoreset,
+        wrappers.FrameStackObservation,
+        wrappers.HumanRendering,
+        wrappers.NormalizeObservation,
+        wrappers.OrderEnforcing,
+        wrappers.PassiveEnvChecker,
+        wrappers.RecordEpisodeStatistics,
+        wrappers.RecordVideo,
+        wrappers.RenderCollection,
+        wrappers.TimeAwareObservation,
+        wrappers.TimeLimit,
+    )
+}
+
+
+def as_model(source: Any) -> Model:
+    """Return the validated model of an environment, or of what holds a model.
+
+    Parameters
+    ----------
+    source : Model, gymnasium.Env, or mapping
+        A `TabularMDP` or `MoveMDP`; an environment that offers ``transition_model()``, or a table
+        ``P`` as Gymnasium's toy-text environments do, possibly under wrappers; or such a ``P``.
+
+    Raises
+    ------
+    ValueError
+        If the model is not valid, or the environment sits under a wrapper that may change rewards
+        or actions.
+    TypeError
+        If there is no model in it.
+    """
+    if isinstance(source, TabularMDP | MoveMDP):
+        return source.validate()
+    if isinstance(source, gym.Env):
+        return _env_model(source)
+    if isinstance(source, Mapping):
+        return TabularMDP.from_gym_P(source)
+    raise TypeError(
+        "expected a TabularMDP, a MoveMDP, an environment with transition_model() or P, or such a "
+        f"P, got {type(source).__name__}"
+    )
+
+
+def _env_model(env: gym.Env[Any, Any]) -> Model:
+    inner: Any = env
+    while isinstance(inner, gym.Wrapper):
+        if "transition_model" in vars(type(inner)):
+            break  # it knows what it does to the model
+        if type(inner).step not in _HARMLESS_STEPS:
+            raise ValueError(
+                f"wrapper {type(inner).__name__} may change rewards or actions, so the model of "
+                "the environment inside need not hold; give the environment below it, or define "
+                "transition_model() on the wrapper"
+            )
+        inner = inner.env
+    if hasattr(inner, "transition_model"):
+        model = inner.transition_model()
+        if not isinstance(model, TabularMDP | MoveMDP):
+            raise TypeError(
+                f"transition_model() of {_name(env)} must return a TabularMDP or a MoveMDP, got "
+                f"{type(model).__name__}"
+            )
+        return model.validate()
+    if hasattr(inner, "P"):
+        return TabularMDP.from_gym_P(inner.P, initial=getattr(inner, "initial_state_distrib", None))
+    raise TypeError(
+        f"{_name(env)} exposes no transition model: it has neither transition_model() nor P"
+    )
+
+
+def check_gamma(gamma: float) -> float:
+    """Return a discount in [0, 1), and refuse any other."""
+    if isinstance(gamma, bool) or not isinstance(gamma, int | float | np.number):
+        raise TypeError(f"gamma must be a number in [0, 1), got {gamma!r}")
+    if gamma == 1:
+        raise ValueError(
+            "gamma must be in [0, 1), got 1: undiscounted costs are not supported; take a "
+            "discount near 1, such as 1 - 1/(longest path)"
+        )
+    if not 0 <= gamma < 1:
+        raise ValueError(f"gamma must be in [0, 1), got {gamma!r}")
+    return float(gamma)
+
+
+def _name(env: gym.Env[Any, Any]) -> str:
+    if env.spec is not None:
+        return env.spec.id
+    return type(env.unwrapped).__name__

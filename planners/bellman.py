@@ -1,0 +1,392 @@
+"""Bellman backups, compiled, for both layouts of a model.
+
+    (TV)(s) = T_s(V) = min_a c(s,a) + gamma sum_s' P(s'|s,a) V(s')
+
+over the available actions of ``s``; ``T_s(V) = 0`` in terminal states.  Solvers are written on the
+small interface `Backups`; what a layout needs stands here once: `_move_backup` for shared
+successors with slip (`aggmaze.move_mdp`), `_sparse_q` for general sparse rows.  The same formula
+serves full sweeps, which read V(s'), and mega-states, which read W(label(s')).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from aggmaze.mdp import TabularMDP, readonly
+from aggmaze.move_mdp import MoveMDP
+from planners import compiling
+
+Model = TabularMDP | MoveMDP
+
+# Half the distance from 1 to the next number: the largest relative error of one rounding.
+UNIT_ROUNDOFF = 2.0**-53
+
+compiling.watch()
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What one full sweep ``out = TV`` saw.
+
+    Parameters
+    ----------
+    residual_low, residual_high : float
+        Extremes of ``TV - V`` over all states.
+    low, high : float
+        Extremes of ``TV``.
+    """
+
+    residual_low: float
+    residual_high: float
+    low: float
+    high: float
+
+    @property
+    def residual(self) -> float:
+        """Sup norm of ``TV - V``."""
+        return max(-self.residual_low, self.residual_high)
+
+
+class Backups(Protocol):
+    """Backups of one model at one discount: all that a solver sees of the two."""
+
+    model: Model
+    gamma: float
+
+    def sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
+        """Write TV into ``out``, shape (S,) both, and return its extremes."""
+
+    def aggregated(
+        self,
+        states: NDArray[np.int64],
+        W: NDArray[np.float64],
+        labels: NDArray[np.int32],
+        out: NDArray[np.float64],
+    ) -> None:
+        """Write ``T_s V~`` of each listed state into ``out``, where ``V~(s) = W[labels[s]]``."""
+
+    def q_values(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return ``c(s,a) + gamma sum P V``, shape (S, A); +inf where masked."""
+
+    def greedy(
+        self, V: NDArray[np.float64], distances: NDArray[np.float64], slack: float
+    ) -> NDArray[np.int64]:
+        """Return the action of least expected distance among those within ``slack`` of the best."""
+
+    def rounding(self, max_value: float) -> float:
+        """Bound the error of one computed ``T_s V`` where ``|V| <= max_value``."""
+
+
+class MoveBackups:
+    """Backups of a `MoveMDP`."""
+
+    def __init__(self, model: MoveMDP, gamma: float) -> None:
+        self.model = model
+        self.gamma = gamma
+        chosen, every = model.slip_weights
+        self._tables = (readonly(model.successors), readonly(model.move_costs), chosen, every)
+        self._max_cost = float(np.abs(model.move_costs).max(where=model.available, initial=0.0))
+
+    def sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
+        """Write TV into ``out``."""
+        return Sweep(*_move_sweep(*self._tables, self.gamma, V, out))
+
+    def aggregated(
+        self,
+        states: NDArray[np.int64],
+        W: NDArray[np.float64],
+        labels: NDArray[np.int32],
+        out: NDArray[np.float64],
+    ) -> None:
+        """Write the backups of the listed states under aggregation into ``out``."""
+        _move_aggregated(*self._tables, self.gamma, states, W, labels, out)
+
+    def q_values(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the value of each action, shape (S, A)."""
+        Q = np.empty(self.model.move_costs.shape)
+        _move_q_values(*self._tables, self.gamma, V, Q)
+        return Q
+
+    def greedy(
+        self, V: NDArray[np.float64], distances: NDArray[np.float64], slack: float
+    ) -> NDArray[np.int64]:
+        """Return the policy that is greedy within ``slack``."""
+        policy = np.empty(self.model.num_states, dtype=np.int64)
+        _move_greedy(*self._tables, self.gamma, V, distances, slack, policy)
+        return policy
+
+    def rounding(self, max_value: float) -> float:
+        """Bound the rounding error of a backup.
+
+        Each of the ``n <= M`` terms ``c + gamma V`` suffers two roundings, their sum n - 1 more,
+        the two products, the weights (three operations each) and the final sum eight, all at most
+        of the size ``max |c| + gamma max |V|``, on which the weights are convex combinations but
+        for the sign of ``p - b``, hence the factor two.
+        """
+        size = self._max_cost + self.gamma * max_value
+        return 2 * (self.model.num_actions + 10) * UNIT_ROUNDOFF * size
+
+
+class SparseBackups:
+    """Backups of a `TabularMDP`."""
+
+    def __init__(self, model: TabularMDP, gamma: float) -> None:
+        self.model = model
+        self.gamma = gamma
+        matrix = model.transitions
+        self._tables = (
+            readonly(matrix.indptr.astype(np.int64)),
+            readonly(matrix.indices.astype(np.int32, copy=False)),
+            readonly(matrix.data),
+            readonly(model.costs),
+            readonly(model.action_mask),
+            readonly(model.terminal),
+        )
+        self._longest_row = int(np.diff(matrix.indptr).max())
+        self._max_cost = float(np.abs(model.costs).max(where=model.action_mask, initial=0.0))
+
+    def sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
+        """Write TV into ``out``."""
+        return Sweep(*_sparse_sweep(*self._tables, self.gamma, V, out))
+
+    def aggregated(
+        self,
+        states: NDArray[np.int64],
+        W: NDArray[np.float64],
+        labels: NDArray[np.int32],
+        out: NDArray[np.float64],
+    ) -> None:
+        """Write the backups of the listed states under aggregation into ``out``."""
+        _sparse_aggregated(*self._tables, self.gamma, states, W, labels, out)
+
+    def q_values(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the value of each action, shape (S, A)."""
+        Q = np.empty(self.model.costs.shape)
+        _sparse_q_values(*self._tables, self.gamma, V, Q)
+        return Q
+
+    def greedy(
+        self, V: NDArray[np.float64], distances: NDArray[np.float64], slack: float
+    ) -> NDArray[np.int64]:
+        """Return the policy that is greedy within ``slack``."""
+        policy = np.empty(self.model.num_states, dtype=np.int64)
+        _sparse_greedy(*self._tables, self.gamma, V, distances, slack, policy)
+        return policy
+
+    def rounding(self, max_value: float) -> float:
+        """Bound the rounding error of a backup.
+
+        A row of ``k`` entries suffers ``k`` products and sums, one product with gamma and one sum
+        with the cost, all at most of the size ``max |c| + gamma max |V|`` (rows sum to 1 within
+        1e-9).
+        """
+        size = self._max_cost + self.gamma * max_value
+        return (self._longest_row + 4) * UNIT_ROUNDOFF * 1.00001 * size
+
+
+def backups(model: Model, gamma: float) -> Backups:
+    """Return the backups of a model at a discount in [0, 1)."""
+    return MoveBackups(model, gamma) if isinstance(model, MoveMDP) else SparseBackups(model, gamma)
+
+
+# ---------------------------------------------------------------------------------------------
+# Kernels.  Helpers are inlined by numba: an ordinary call for each state makes a sweep four times
+# slower.  Extremes are kept by comparison, which costs less than min() and max() do.
+
+# Shared successors with slip.
+
+_NO_LABELS = readonly(np.empty(0, dtype=np.int32))
+
+
+@njit(cache=True, inline="always")
+def _move_backup(successors, move_costs, chosen, every, gamma, V, labels, aggregated, s):  # type: ignore[no-untyped-def]
+    total = 0.0
+    smallest = np.inf
+    largest = -np.inf
+    n = 0
+    for m in range(successors.shape[1]):
+        cost = move_costs[s, m]
+        if cost < np.inf:
+            following = successors[s, m]
+            q = cost + gamma * (V[labels[following]] if aggregated else V[following])
+            total += q
+            n += 1
+            smallest = q if q < smallest else smallest
+            largest = q if q > largest else largest
+    if n == 0:
+        return 0.0
+    extreme = smallest if chosen[n] >= 0.0 else largest
+    return chosen[n] * extreme + every[n] * total
+
+
+@njit(cache=True)
+def _move_sweep(successors, move_costs, chosen, every, gamma, V, out):  # type: ignore[no-untyped-def]
+    residual_low, residual_high, low, high = np.inf, -np.inf, np.inf, -np.inf
+    for s in range(successors.shape[0]):
+        value = _move_backup(successors, move_costs, chosen, every, gamma, V, _NO_LABELS, False, s)
+        residual = value - V[s]
+        residual_low = residual if residual < residual_low else residual_low
+        residual_high = residual if residual > residual_high else residual_high
+        low = value if value < low else low
+        high = value if value > high else high
+        out[s] = value
+    return residual_low, residual_high, low, high
+
+
+@njit(cache=True)
+def _move_aggregated(successors, move_costs, chosen, every, gamma, states, W, labels, out):  # type: ignore[no-untyped-def]
+    for j in range(len(states)):
+        out[j] = _move_backup(
+            successors, move_costs, chosen, every, gamma, W, labels, True, states[j]
+        )
+
+
+@njit(cache=True, inline="always")
+def _move_actions(successors, move_costs, chosen, every, gamma, V, s, Q):  # type: ignore[no-untyped-def]
+    """Write the value of each action in a state into Q, shape (M,); return their number."""
+    total = 0.0
+    n = 0
+    for m in range(len(Q)):
+        cost = move_costs[s, m]
+        Q[m] = np.inf
+        if cost < np.inf:
+            Q[m] = cost + gamma * V[successors[s, m]]
+            total += Q[m]
+            n += 1
+    for m in range(len(Q)):
+        if Q[m] < np.inf:
+            Q[m] = chosen[n] * Q[m] + every[n] * total
+    return n
+
+
+@njit(cache=True)
+def _move_q_values(successors, move_costs, chosen, every, gamma, V, Q):  # type: ignore[no-untyped-def]
+    for s in range(successors.shape[0]):
+        if _move_actions(successors, move_costs, chosen, every, gamma, V, s, Q[s]) == 0:
+            Q[s] = 0.0
+
+
+@njit(cache=True)
+def _move_greedy(successors, move_costs, chosen, every, gamma, V, distances, slack, policy):  # type: ignore[no-untyped-def]
+    num_moves = successors.shape[1]
+    Q = np.empty(num_moves)
+    steps = np.empty(num_moves)
+    for s in range(successors.shape[0]):
+        n = _move_actions(successors, move_costs, chosen, every, gamma, V, s, Q)
+        total = 0.0
+        for m in range(num_moves):
+            if move_costs[s, m] < np.inf:
+                total += distances[successors[s, m]]
+        for m in range(num_moves):
+            steps[m] = chosen[n] * distances[successors[s, m]] + every[n] * total
+        policy[s] = _pick(Q, steps, slack)
+
+
+@njit(cache=True, inline="always")
+def _pick(Q, steps, slack):  # type: ignore[no-untyped-def]
+    """Return the first action of least distance among those within slack of the best value."""
+    best = np.inf
+    for a in range(len(Q)):
+        best = Q[a] if Q[a] < best else best
+    action = 0
+    least = np.inf
+    for a in range(len(Q)):
+        # Distances are small integers or means of such: 1e-9 is rounding.
+        if Q[a] < np.inf and Q[a] <= best + slack and steps[a] < least - 1e-9:
+            action = a
+            least = steps[a]
+    return action
+
+
+# ---------------------------------------------------------------------------------------------
+# General sparse rows.
+
+
+@njit(cache=True, inline="always")
+def _sparse_q(indptr, indices, probabilities, costs, gamma, V, labels, aggregated, s, a):  # type: ignore[no-untyped-def]
+    row = s * costs.shape[1] + a
+    mean = 0.0
+    for entry in range(indptr[row], indptr[row + 1]):
+        following = indices[entry]
+        mean += probabilities[entry] * (V[labels[following]] if aggregated else V[following])
+    return costs[s, a] + gamma * mean
+
+
+@njit(cache=True, inline="always")
+def _sparse_backup(  # type: ignore[no-untyped-def]
+    indptr, indices, probabilities, costs, mask, terminal, gamma, V, labels, aggregated, s
+):
+    if terminal[s]:
+        return 0.0
+    best = np.inf
+    for a in range(costs.shape[1]):
+        if mask[s, a]:
+            q = _sparse_q(indptr, indices, probabilities, costs, gamma, V, labels, aggregated, s, a)
+            best = q if q < best else best
+    return best
+
+
+@njit(cache=True)
+def _sparse_sweep(indptr, indices, probabilities, costs, mask, terminal, gamma, V, out):  # type: ignore[no-untyped-def]
+    residual_low, residual_high, low, high = np.inf, -np.inf, np.inf, -np.inf
+    for s in range(costs.shape[0]):
+        value = _sparse_backup(
+            indptr, indices, probabilities, costs, mask, terminal, gamma, V, _NO_LABELS, False, s
+        )
+        residual = value - V[s]
+        residual_low = residual if residual < residual_low else residual_low
+        residual_high = residual if residual > residual_high else residual_high
+        low = value if value < low else low
+        high = value if value > high else high
+        out[s] = value
+    return residual_low, residual_high, low, high
+
+
+@njit(cache=True)
+def _sparse_aggregated(  # type: ignore[no-untyped-def]
+    indptr, indices, probabilities, costs, mask, terminal, gamma, states, W, labels, out
+):
+    for j in range(len(states)):
+        out[j] = _sparse_backup(
+            indptr, indices, probabilities, costs, mask, terminal, gamma, W, labels, True, states[j]
+        )
+
+
+@njit(cache=True)
+def _sparse_q_values(indptr, indices, probabilities, costs, mask, terminal, gamma, V, Q):  # type: ignore[no-untyped-def]
+    for s in range(costs.shape[0]):
+        for a in range(costs.shape[1]):
+            if terminal[s]:
+                Q[s, a] = 0.0
+            elif mask[s, a]:
+                Q[s, a] = _sparse_q(
+                    indptr, indices, probabilities, costs, gamma, V, _NO_LABELS, False, s, a
+                )
+            else:
+                Q[s, a] = np.inf
+
+
+@njit(cache=True)
+def _sparse_greedy(  # type: ignore[no-untyped-def]
+    indptr, indices, probabilities, costs, mask, terminal, gamma, V, distances, slack, policy
+):
+    num_actions = costs.shape[1]
+    Q = np.empty(num_actions)
+    steps = np.empty(num_actions)
+    for s in range(costs.shape[0]):
+        for a in range(num_actions):
+            Q[a] = np.inf
+            if mask[s, a]:
+                Q[a] = _sparse_q(
+                    indptr, indices, probabilities, costs, gamma, V, _NO_LABELS, False, s, a
+                )
+                row = s * num_actions + a
+                steps[a] = 0.0
+                for entry in range(indptr[row], indptr[row + 1]):
+                    steps[a] += probabilities[entry] * distances[indices[entry]]
+        policy[s] = 0 if terminal[s] else _pick(Q, steps, slack)

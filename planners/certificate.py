@@ -1,0 +1,109 @@
+"""How far a computed V can be from the optimum V*: MacQueen's bounds, made safe in floating point.
+
+Let r = TV - V on a real full sweep.  If V + d is such that T(V + d) <= V + d for a number d, then
+V* <= V + d, and V* = TV* <= T(V + d).  With rows that sum to 1 within eta, and d >= 0,
+
+    T(V + d) <= TV + gamma (1 + eta) d,
+
+so d = max r / (1 - gamma (1 + eta)) will do, and V* <= TV + gamma (1 + eta) d; the lower bound is
+the mirror image (MacQueen, "A modified dynamic programming method for Markovian decision problems",
+1966).  For d < 0 the worst row sum is 1 - eta instead.  Terminal states have T = 0 whatever d is,
+so where there are any, max r counts as at least 0 and min r as at most 0.
+
+The computed TV is off by at most `Backups.rounding`, so the range of r is widened by that before
+use, and the result by the roundings of this file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aggmaze.mdp import TabularMDP
+from planners.bellman import UNIT_ROUNDOFF, Backups, Sweep
+
+# Each bound takes fewer than eight roundings.
+_SLIP = 16 * UNIT_ROUNDOFF
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """``low <= V* - V <= high`` in every state, for some V.
+
+    Parameters
+    ----------
+    low, high : float
+    allowance : float
+        What of the width ``high - low`` is due to rounding, roughly: no more sweeps remove it.
+    """
+
+    low: float
+    high: float
+    allowance: float
+
+    @property
+    def midpoint(self) -> float:
+        """What to add to V for the smallest bound."""
+        return (self.low + self.high) / 2
+
+    @property
+    def half_width(self) -> float:
+        """Sup-norm bound of V + midpoint."""
+        return (self.high - self.low) / 2
+
+    @property
+    def radius(self) -> float:
+        """Sup-norm bound of V itself."""
+        return max(-self.low, self.high, 0.0)
+
+
+class Certifier:
+    """Turns what a sweep saw into bounds on V*."""
+
+    def __init__(self, backups: Backups) -> None:
+        self._backups = backups
+        self._gamma = backups.gamma
+        self._has_terminal = bool(backups.model.terminal.any())
+        self._row_error = 0.0
+        if isinstance(backups.model, TabularMDP):
+            matrix = backups.model.transitions
+            sums = matrix.sum(axis=1)[backups.model.action_mask.reshape(-1)]
+            longest = int(np.diff(matrix.indptr).max())
+            self._row_error = float(np.abs(sums - 1.0).max()) + longest * UNIT_ROUNDOFF
+
+    def of_argument(self, sweep: Sweep) -> Certificate:
+        """Return the bounds on ``V* - V`` for the V that was swept."""
+        residuals, rounding = self._residuals(sweep)
+        low, high = (residual / (1 - g) for residual, g in residuals)
+        return self._widened(low, high, 0.0, rounding)
+
+    def of_image(self, sweep: Sweep) -> Certificate:
+        """Return the bounds on ``V* - TV`` for the TV that the sweep computed."""
+        residuals, rounding = self._residuals(sweep)
+        low, high = (g * residual / (1 - g) for residual, g in residuals)
+        # TV is computed, and so is its sum with the midpoint.
+        size = max(-sweep.low, sweep.high) + max(-low, high)
+        return self._widened(low, high, rounding + 4 * UNIT_ROUNDOFF * size, rounding)
+
+    def _residuals(self, sweep: Sweep) -> tuple[tuple[tuple[float, float], ...], float]:
+        """Return the safe range of r, each end with gamma times its row sum, and the rounding."""
+        max_value = max(-sweep.low, sweep.high) + sweep.residual
+        rounding = self._backups.rounding(max_value)
+        widen = rounding + UNIT_ROUNDOFF * sweep.residual
+        low, high = sweep.residual_low - widen, sweep.residual_high + widen
+        if self._has_terminal:
+            low, high = min(low, 0.0), max(high, 0.0)
+        outward, inward = (self._gamma * (1 + sign * self._row_error) for sign in (1, -1))
+        ends = (
+            (low, outward if low < 0 else inward),
+            (high, outward if high > 0 else inward),
+        )
+        return ends, rounding
+
+    def _widened(self, low: float, high: float, slack: float, rounding: float) -> Certificate:
+        return Certificate(
+            low - slack - _SLIP * abs(low),
+            high + slack + _SLIP * abs(high),
+            2 * rounding / (1 - self._gamma),
+        )

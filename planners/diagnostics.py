@@ -1,0 +1,170 @@
+"""Where a policy goes: from which states it reaches a terminal one, how soon, or where it settles.
+
+A finite chain ends in one of its closed classes: sets of states that lead to each other and out of
+which nothing leads.  A state arrives for certain if the only such classes it can reach are
+terminal states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import connected_components
+
+from planners.adapters import as_model
+from planners.policies import distances_to, policy_model, steps_to_terminal
+from planners.result import SolveResult
+
+_PASSES = 10_000
+_STEP_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Attractor:
+    """Where a policy settles without arriving.
+
+    Parameters
+    ----------
+    states : ndarray of int
+        The states it never leaves again.
+    share_of_states : float
+        Share of the non-terminal states for which this is the nearest such place.
+    """
+
+    states: NDArray[np.int64]
+    share_of_states: float
+
+
+@dataclass(frozen=True, eq=False)
+class Arrival:
+    """From where a policy reaches a terminal state.
+
+    Parameters
+    ----------
+    arrives : ndarray of bool, shape (S,)
+        Whether each state reaches a terminal one with probability 1; true in terminal states.
+    share_of_starts : float
+        Share of the start distribution that does.
+    share_of_states : float
+        Share of the non-terminal states that do.
+    expected_steps : float or None
+        Expected number of steps from the starts that arrive, weighted by the start distribution;
+        None where none does, or where episodes are so long that it was not computed.
+    attractors : tuple of Attractor
+        Where it settles otherwise, the largest share first.
+    farthest : int
+        Fewest steps from the farthest state to a terminal one, under any policy; 0 without any.
+    """
+
+    arrives: NDArray[np.bool_]
+    share_of_starts: float
+    share_of_states: float
+    expected_steps: float | None
+    attractors: tuple[Attractor, ...]
+    farthest: int
+
+
+def arrival(model_or_env: Any, policy: SolveResult | ArrayLike) -> Arrival:
+    """Find from where a policy reaches a terminal state.
+
+    Parameters
+    ----------
+    model_or_env
+        What `as_model` takes.
+    policy : SolveResult, or array_like, shape (S,) or (S, A)
+    """
+    model = as_model(model_or_env)
+    actions = policy.policy if isinstance(policy, SolveResult) else policy
+    chain = policy_model(model, actions)
+    graph = chain.successor_graph()
+    inside = ~model.terminal
+    attractors = _attractors(graph, model.terminal)
+    members = np.concatenate([*attractors, np.empty(0, dtype=np.int64)])
+    distances, nearest = distances_to(graph, members)
+    arrives = distances < 0
+    owner = np.repeat(np.arange(len(attractors)), [len(states) for states in attractors])
+    num_inside = int(np.count_nonzero(inside))
+    basins = np.bincount(owner[nearest[~arrives]], minlength=len(attractors))
+    order = np.argsort(-basins, kind="stable")
+    farthest = steps_to_terminal(model).max()
+    listed = model.num_states - model.num_added_states
+    started = float(model.initial[arrives].sum())
+    return Arrival(
+        arrives=arrives[:listed],
+        # A sum of probabilities may miss 1 by rounding.
+        share_of_starts=1.0 if arrives[model.initial > 0].all() else started,
+        share_of_states=np.count_nonzero(arrives & inside) / num_inside if num_inside else 1.0,
+        expected_steps=_expected_steps(chain.transitions, model.terminal, arrives, model.initial),
+        attractors=tuple(Attractor(attractors[i], basins[i] / num_inside) for i in order),
+        farthest=max(0, int(farthest)),
+    )
+
+
+def _attractors(graph: sp.csr_array, terminal: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """Return the closed classes that are not terminal states, by their least state."""
+    _, component = connected_components(graph, directed=True, connection="strong")
+    edges = graph.tocoo()
+    leaving = component[edges.row] != component[edges.col]
+    is_open = np.zeros(component.max() + 1, dtype=bool)
+    is_open[component[edges.row[leaving]]] = True
+    settled = np.flatnonzero(~is_open[component] & ~terminal)
+    if len(settled) == 0:
+        return []
+    by_class = settled[np.argsort(component[settled], kind="stable")]
+    cuts = np.flatnonzero(np.diff(component[by_class])) + 1
+    return sorted(np.split(by_class, cuts), key=lambda states: int(states[0]))
+
+
+def _expected_steps(
+    transitions: sp.csr_array,
+    terminal: NDArray[np.bool_],
+    arrives: NDArray[np.bool_],
+    initial: NDArray[np.float64],
+) -> float | None:
+    weights = np.where(arrives, initial, 0.0)
+    if weights.sum() == 0:
+        return None
+    # Nearest first, so that one pass is exact where nothing slips.
+    distances, _ = distances_to(transitions, np.flatnonzero(terminal))
+    order = np.argsort(distances, kind="stable")
+    order = order[(arrives & ~terminal)[order]]
+    steps = np.zeros(len(terminal))
+    settled = _hitting_times(
+        transitions.indptr.astype(np.int64),
+        transitions.indices.astype(np.int32),
+        transitions.data,
+        order,
+        steps,
+        _PASSES,
+        _STEP_TOLERANCE,
+    )
+    return float(weights @ steps / weights.sum()) if settled else None
+
+
+@njit(cache=True)
+def _hitting_times(indptr, indices, probabilities, order, steps, max_passes, tolerance):  # type: ignore[no-untyped-def]
+    """Solve t = 1 + P t on the ordered states by Gauss-Seidel; return whether it settled."""
+    for _ in range(max_passes):
+        change = 0.0
+        largest = 0.0
+        for s in order:
+            total = 1.0
+            stay = 0.0
+            for entry in range(indptr[s], indptr[s + 1]):
+                following = indices[entry]
+                if following == s:
+                    stay += probabilities[entry]
+                else:
+                    total += probabilities[entry] * steps[following]
+            value = total / (1.0 - stay)
+            change = max(change, abs(value - steps[s]))
+            largest = max(largest, value)
+            steps[s] = value
+        if change <= tolerance * largest:
+            return True
+    return False

@@ -1,0 +1,57 @@
+"""The scale at which the largest cost-to-go is 100, as in the paper's experiments."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from planners.adapters import as_model
+from planners.bellman import Model
+from planners.result import Status
+from planners.solve import solve
+
+# Relative accuracy of the scale.
+_TOL = 1e-10
+
+
+def normalized(
+    model_or_env: Any, gamma: float, max_cost_to_go: float = 100.0
+) -> tuple[Model, float]:
+    """Return the model with its costs scaled so that max |V*| is a given number, and the scale.
+
+    Chen et al., "An Adaptive State Aggregation Algorithm for Markov Decision Processes", section
+    "Benchmarks and parameters", scale to 100.
+
+    Parameters
+    ----------
+    model_or_env
+        What `as_model` takes.
+    gamma : float
+        Discount in [0, 1).
+    max_cost_to_go : float
+        Positive.
+
+    Returns
+    -------
+    model : TabularMDP or MoveMDP
+    scale : float
+        Factor of the costs.  Values divided by it are in the unit of the source.
+
+    Raises
+    ------
+    ValueError
+        If V* is 0, so that no scale gives it another size.
+    """
+    if not 0 < max_cost_to_go < math.inf:
+        raise ValueError(f"max_cost_to_go must be positive and finite, got {max_cost_to_go!r}")
+    model = as_model(model_or_env)
+    result = solve(model, gamma=gamma, tol=_TOL)
+    if result.status == Status.INTERRUPTED:
+        raise KeyboardInterrupt  # there is no approximate scale
+    size = float(np.abs(result.values).max())
+    if size <= result.bound:
+        raise ValueError("the optimal costs-to-go are all 0: no scale gives them another size")
+    scale = max_cost_to_go / size
+    return model.scaled(scale), scale

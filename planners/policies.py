@@ -1,0 +1,234 @@
+"""From values to policies and back to models: greedy actions, action values, a policy's chain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from aggmaze.mdp import TabularMDP
+from planners.adapters import as_model, check_gamma
+from planners.bellman import Backups, Model, backups
+
+# States whose rows are expanded at a time when a policy's chain is built.
+_BLOCK = 2**18
+
+
+def q_values(model_or_env: Any, V: ArrayLike, gamma: float) -> NDArray[np.float64]:
+    """Return the value of each action where V follows it.
+
+    Parameters
+    ----------
+    model_or_env
+        What `as_model` takes.
+    V : array_like, shape (S,)
+        Costs-to-go.
+    gamma : float
+        Discount in [0, 1).
+
+    Returns
+    -------
+    ndarray of float, shape (S, A)
+        ``c(s,a) + gamma sum P(s'|s,a) V(s')``; +inf where the action is masked.
+    """
+    model = as_model(model_or_env)
+    full = model_values(model, V)
+    Q = backups(model, check_gamma(gamma)).q_values(full)
+    return Q[: model.num_states - model.num_added_states]
+
+
+def greedy(model_or_env: Any, V: ArrayLike, gamma: float, slack: float = 0.0) -> NDArray[np.int64]:
+    """Return a greedy policy that arrives where it can.
+
+    Among the actions whose value is within ``slack`` of the best, the one that makes most progress
+    towards a terminal state is taken: whose expected breadth-first distance to one, over available
+    actions, is least; then the one of lowest index.  Without terminal states: the lowest index.
+    Against V itself the policy loses at most ``slack / (1 - gamma)``.
+
+    Parameters
+    ----------
+    model_or_env
+        What `as_model` takes.
+    V : array_like, shape (S,)
+        Costs-to-go.
+    gamma : float
+        Discount in [0, 1).
+    slack : float
+        Not negative, in the unit of V; 0 breaks exact ties only.
+
+    Returns
+    -------
+    ndarray of int, shape (S,)
+        0 in terminal states.
+    """
+    model = as_model(model_or_env)
+    if not slack >= 0:
+        raise ValueError(f"slack must not be negative, got {slack!r}")
+    policy = greedy_policy(backups(model, check_gamma(gamma)), model_values(model, V), slack)
+    return policy[: model.num_states - model.num_added_states]
+
+
+def greedy_policy(backups: Backups, V: NDArray[np.float64], slack: float) -> NDArray[np.int64]:
+    """Return the greedy policy of all states of a model, as `greedy` describes it."""
+    steps = steps_to_terminal(backups.model)
+    # A state that cannot arrive counts as farther than any that can.
+    distances = np.where(steps < 0, backups.model.num_states, steps).astype(np.float64)
+    return backups.greedy(V, distances, slack)
+
+
+def steps_to_terminal(model: Model) -> NDArray[np.int64]:
+    """Return the fewest steps in which each state can reach a terminal one, shape (S,).
+
+    A step counts as possible with an available action and positive probability; -1 where no
+    terminal state can be reached.
+    """
+    distances, _ = distances_to(model.successor_graph(), np.flatnonzero(model.terminal))
+    return distances
+
+
+def distances_to(
+    graph: sp.csr_array, targets: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the fewest steps from each state to a target, and which target that is.
+
+    Parameters
+    ----------
+    graph : sparse array, shape (S, S)
+        An entry for each possible step from row to column.
+    targets : ndarray of int
+
+    Returns
+    -------
+    distances, nearest : ndarray of int, shape (S,)
+        -1 where no target can be reached; ``nearest`` is an index into ``targets``.
+    """
+    backwards = graph.T.tocsr()
+    return _breadth_first(
+        backwards.indptr.astype(np.int64), backwards.indices.astype(np.int32), targets
+    )
+
+
+@njit(cache=True)
+def _breadth_first(indptr, indices, sources):  # type: ignore[no-untyped-def]
+    num_states = len(indptr) - 1
+    distances = np.full(num_states, -1, dtype=np.int64)
+    nearest = np.full(num_states, -1, dtype=np.int64)
+    queue = np.empty(num_states, dtype=np.int64)
+    count = 0
+    for i in range(len(sources)):
+        if distances[sources[i]] < 0:
+            distances[sources[i]] = 0
+            nearest[sources[i]] = i
+            queue[count] = sources[i]
+            count += 1
+    done = 0
+    while done < count:
+        s = queue[done]
+        done += 1
+        for entry in range(indptr[s], indptr[s + 1]):
+            following = indices[entry]
+            if distances[following] < 0:
+                distances[following] = distances[s] + 1
+                nearest[following] = nearest[s]
+                queue[count] = following
+                count += 1
+    return distances, nearest
+
+
+def policy_model(model: Model, policy: ArrayLike) -> TabularMDP:
+    """Return the model with one action only, the policy's.
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    policy : array_like of int, shape (S,), or of float, shape (S, A)
+        Actions, or the probability of each action.  For a model with added states the policy may
+        leave those out.
+
+    Raises
+    ------
+    ValueError
+        If an action is out of range or masked, or a row does not hold probabilities.
+    """
+    weights = _policy_weights(model, policy)
+    num_states, num_actions = model.num_states, model.num_actions
+    transitions, costs = [], []
+    for lo in range(0, num_states, _BLOCK):
+        hi = min(lo + _BLOCK, num_states)
+        rows = model.rows(lo, hi)
+        block = weights[lo * num_actions : hi * num_actions]
+        entries = np.flatnonzero(block)
+        chooser = sp.csr_array(
+            (block[entries], (entries // num_actions, entries)),
+            shape=(hi - lo, (hi - lo) * num_actions),
+        )
+        transitions.append(chooser @ rows.transitions)
+        costs.append(chooser @ rows.costs.reshape(-1))
+    return TabularMDP(
+        sp.vstack(transitions, format="csr"),
+        np.concatenate(costs)[:, np.newaxis],
+        terminal=model.terminal,
+        initial=model.initial,
+    )
+
+
+def _policy_weights(model: Model, policy: ArrayLike) -> NDArray[np.float64]:
+    """Return the probability of each action as a flat array, shape (S*A,)."""
+    array = np.asarray(policy)
+    num_states, num_actions = model.num_states, model.num_actions
+    listed = num_states - model.num_added_states
+    if array.shape[:1] not in ((num_states,), (listed,)) or array.shape[1:] not in (
+        (),
+        (num_actions,),
+    ):
+        raise ValueError(
+            f"policy must have shape ({listed},) or ({listed}, {num_actions}), got {array.shape}"
+        )
+    mask = model.action_mask
+    weights = np.zeros((num_states, num_actions))
+    weights[len(array) :, 0] = 1.0
+    if array.ndim == 1:
+        if not np.issubdtype(array.dtype, np.integer):
+            raise ValueError(f"policy must hold integer actions, got dtype {array.dtype}")
+        bad = np.flatnonzero((array < 0) | (array >= num_actions))
+        if len(bad):
+            raise ValueError(
+                f"policy[{bad[0]}] = {array[bad[0]]} is not an action in [0, {num_actions})"
+            )
+        weights[np.arange(len(array)), array] = 1.0
+    else:
+        bad = np.flatnonzero(
+            ~(np.isfinite(array) & (array >= 0)).all(axis=1)
+            | (np.abs(array.sum(axis=1) - 1) > 1e-9)
+        )
+        if len(bad):
+            raise ValueError(
+                f"policy[{bad[0]}] = {array[bad[0]]} must be probabilities that sum to 1"
+            )
+        weights[: len(array)] = array
+    bad = np.flatnonzero(((weights > 0) & ~mask).any(axis=1))
+    if len(bad):
+        action = int(np.flatnonzero((weights[bad[0]] > 0) & ~mask[bad[0]])[0])
+        raise ValueError(f"policy chooses action {action} in state {bad[0]}, which is unavailable")
+    return weights.reshape(-1)
+
+
+def model_values(model: Model, V: ArrayLike) -> NDArray[np.float64]:
+    """Return finite values of all states, as a new array with 0 in terminal states.
+
+    For a model with added states V may leave those out.
+    """
+    array = np.array(V, dtype=np.float64)
+    listed = model.num_states - model.num_added_states
+    if array.shape not in ((listed,), (model.num_states,)):
+        raise ValueError(f"V must have shape ({listed},), got {array.shape}")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if len(bad):
+        raise ValueError(f"V[{bad[0]}] = {array[bad[0]]} must be finite")
+    full = np.zeros(model.num_states)
+    full[: len(array)] = array
+    full[model.terminal] = 0.0
+    return full

@@ -1,0 +1,224 @@
+"""The methods by name, and the one call that runs them."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from planners.adapters import as_model, check_gamma
+from planners.bellman import Backups, backups
+from planners.certificate import Certifier
+from planners.iterate import Budget, Callback, Clock, Run, Solver, iterate
+from planners.policies import greedy_policy, model_values
+from planners.result import SolveResult, Status
+from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
+from planners.solvers.value_iteration import ValueIteration, ValueIterationOptions
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of the table of methods.
+
+    Parameters
+    ----------
+    solver : callable
+        ``solver(backups, V0, rng, options)``.
+    options : type
+        Frozen dataclass of the options that the method takes.
+    num_iterations : int, optional
+        Budget that is the method's normal end where the caller sets none; methods without one
+        run to a tolerance.
+    summary : str
+    """
+
+    solver: Callable[[Backups, NDArray[np.float64], np.random.Generator, Any], Solver]
+    options: type
+    num_iterations: int | None
+    summary: str
+
+
+METHODS: dict[str, Method] = {
+    "value_iteration": Method(
+        ValueIteration, ValueIterationOptions, None, "full sweeps V = TV with MacQueen's bounds"
+    ),
+    "adaptive_aggregation": Method(
+        AdaptiveAggregation,
+        AdaptiveAggregationOptions,
+        1000,
+        "Algorithm 3: sweeps in turn with updates of states grouped by value",
+    ),
+}
+
+#: Relative accuracy of methods that run to a tolerance, where none is given.
+DEFAULT_TOL = 1e-6
+
+
+def solve(
+    model_or_env: Any,
+    *,
+    gamma: float,
+    method: str = "value_iteration",
+    tol: float | None = None,
+    atol: float | None = None,
+    num_iterations: int | None = None,
+    num_updates: int | None = None,
+    time_limit: float | None = None,
+    V0: ArrayLike | None = None,
+    seed: int = 0,
+    certify: str = "final",
+    callback: Callback | None = None,
+    **options: Any,
+) -> SolveResult:
+    """Plan: compute costs-to-go, a policy, and how far they can be from the optimum.
+
+    Parameters
+    ----------
+    model_or_env
+        A model, an environment that exposes one, or a Gymnasium ``P``: what `as_model` takes.
+    gamma : float
+        Discount in [0, 1).
+    method : str
+        A key of `METHODS`.
+    tol, atol : float, optional
+        Converged once ``bound <= max(atol, tol * max|V|)``.  Without either, and without
+        ``num_iterations`` or ``num_updates``, value iteration runs to ``tol = 1e-6``.
+    num_iterations, num_updates : int, optional
+        Stop after so many iterations, or at the iteration that makes so many backups;
+        ``adaptive_aggregation`` makes 1000 iterations by default.
+    time_limit : float, optional
+        Stop after so many seconds, not counting the compilation of kernels.
+    V0 : array_like, shape (S,), optional
+        Where to start, 0 by default; never overwritten.
+    seed : int
+        Seeds the one Generator that the method draws from.
+    certify : {"final", "every"}
+        Compute the bound at the end only, or at every iteration (one more sweep where the
+        iteration is none itself).
+    callback : callable, optional
+        Called with a `Progress` after each iteration; a true value returned stops the run.
+    **options
+        Of the method; for ``adaptive_aggregation`` ``epsilon``, ``num_global``,
+        ``num_aggregated``, ``step_size``, ``step_index`` and ``first_step``.
+
+    Returns
+    -------
+    SolveResult
+
+    Raises
+    ------
+    ValueError
+        For a value out of range, an unknown method, or a model that is not valid.
+    TypeError
+        For an option that the method does not take, or a source without a model.
+    """
+    model = as_model(model_or_env)
+    gamma = check_gamma(gamma)
+    entry = _method(method)
+    solver_options = _options(method, entry, options)
+    budget = _budget(entry, tol, atol, num_iterations, num_updates, time_limit)
+    if certify not in ("final", "every"):
+        raise ValueError(f"certify must be 'final' or 'every', got {certify!r}")
+    start = np.zeros(model.num_states) if V0 is None else model_values(model, V0)
+    operators = backups(model, gamma)
+    clock = Clock()
+    solver = entry.solver(operators, start, np.random.default_rng(seed), solver_options)
+    run = iterate(solver, operators, budget, certify_every=certify == "every", callback=callback)
+    return _result(method, operators, solver, run, clock)
+
+
+def _result(method: str, operators: Backups, solver: Solver, run: Run, clock: Clock) -> SolveResult:
+    """Certify the values where the run did not, and read the policy off them."""
+    model, gamma = operators.model, operators.gamma
+    values = run.values
+    # One more sweep bounds the values where nothing did so far, and always the policy.
+    sweep = operators.sweep(values, np.empty_like(values))
+    argument = Certifier(operators).of_argument(sweep)
+    bound = argument.radius if run.bound is None else run.bound
+    rounding = operators.rounding(float(np.abs(values).max()) + bound)
+    # What of a difference between two actions the bound and rounding leave open: giving it up
+    # costs a policy no more than one bound.
+    slack = (1 - gamma) * bound + 2 * rounding
+    policy = greedy_policy(operators, values, slack)
+    # T_pi V <= TV + slack, so V_pi <= V + (max r + slack) / (1 - gamma).
+    policy_bound = max(argument.high, 0.0) + (slack + 2 * rounding) / (1 - gamma) + bound
+    listed = model.num_states - model.num_added_states
+    labels = solver.labels()
+    return SolveResult(
+        values=values[:listed].copy(),
+        policy=policy[:listed].copy(),
+        bound=bound,
+        policy_bound=policy_bound,
+        status=run.status,
+        message=run.message,
+        method=method,
+        gamma=gamma,
+        num_iterations=len(run.history),
+        num_sweeps=run.num_sweeps,
+        num_updates=run.num_updates,
+        num_certificate_sweeps=run.num_certificate_sweeps + 1,
+        seconds=clock.seconds(),
+        history=run.history,
+        labels=None if labels is None else labels[:listed].copy(),
+    )
+
+
+def _method(name: str) -> Method:
+    try:
+        return METHODS[name]
+    except (KeyError, TypeError):
+        close = difflib.get_close_matches(str(name), METHODS, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(
+            f"method must be one of {', '.join(METHODS)}, got {name!r}{hint}"
+        ) from None
+
+
+def _options(method: str, entry: Method, options: dict[str, Any]) -> Any:
+    allowed = [f.name for f in fields(entry.options)]
+    for name in options:
+        if name not in allowed:
+            takes = f"takes {', '.join(allowed)}" if allowed else "takes no options of its own"
+            raise TypeError(f"{method} does not take {name!r}; it {takes}")
+    return entry.options(**options)
+
+
+def _budget(
+    entry: Method,
+    tol: float | None,
+    atol: float | None,
+    num_iterations: int | None,
+    num_updates: int | None,
+    time_limit: float | None,
+) -> Budget:
+    for name, value in (("tol", tol), ("atol", atol)):
+        if value is not None and not 0 <= value < math.inf:
+            raise ValueError(f"{name} must be finite and not negative, got {value!r}")
+    if tol is not None and tol >= 1:
+        raise ValueError(f"tol is relative to max|V| and must be below 1, got {tol!r}")
+    for name, count in (("num_iterations", num_iterations), ("num_updates", num_updates)):
+        if count is not None:
+            try:
+                operator.index(count)
+            except TypeError:
+                raise TypeError(f"{name} must be an integer, got {count!r}") from None
+            if count < 1:
+                raise ValueError(f"{name} must be at least 1, got {count}")
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit must be a positive number of seconds, got {time_limit!r}")
+    if num_iterations is None and num_updates is None:
+        num_iterations = entry.num_iterations
+        if num_iterations is None and tol is None and atol is None:
+            tol = DEFAULT_TOL
+    return Budget(tol, atol, num_iterations, num_updates, time_limit)
+
+
+def is_success(status: Status) -> bool:
+    """Return whether a run ended as asked for."""
+    return status in (Status.CONVERGED, Status.COMPLETED)
