@@ -40,7 +40,7 @@ class Grid:
     shape: tuple[int, ...]
 
     def __init__(self, shape: Iterable[int]) -> None:
-        if isinstance(shape, str) or not isinstance(shape, Iterable):
+        if not isinstance(shape, Iterable):
             raise TypeError(f"shape must be a sequence of integers such as (20, 20), got {shape!r}")
         entries = tuple(shape)
         try:
@@ -101,7 +101,8 @@ class Grid:
         bad = (states < 0) | (states >= self.num_states)
         if bad.any():
             raise ValueError(
-                f"state {states[bad].flat[0]} is not in [0, {self.num_states}) of a grid {self.shape}"
+                f"state {states[bad].flat[0]} is not in [0, {self.num_states}), the states of a "
+                f"grid {self.shape}"
             )
         return np.stack(np.unravel_index(states, self.shape), axis=-1).astype(np.int64)
 

@@ -6,7 +6,6 @@ absorbing goal, slip and the start.  The environments are recipes with a body ar
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from aggmaze.checks import check_choice, check_finite
 from aggmaze.grid import Grid
 from aggmaze.layouts.heights import heights
 from aggmaze.layouts.layout import Layout, open_passages
@@ -139,16 +139,3 @@ def maze_model(
     else:
         initial[num_states - 1] = 1.0
     return MoveMDP(successors, costs, p=p, initial=initial)
-
-
-def check_choice(name: str, value: str, choices: object) -> None:
-    """Refuse a value that is not one of the choices, listing them."""
-    names = list(choices)  # type: ignore[call-overload]
-    if value not in names:
-        raise ValueError(f"{name} must be one of {', '.join(names)}, got {value!r}")
-
-
-def check_finite(name: str, value: float) -> None:
-    """Refuse a number that is not finite."""
-    if not isinstance(value, int | float | np.number) or not math.isfinite(value):
-        raise ValueError(f"{name} must be a finite number, got {value!r}")

@@ -45,8 +45,8 @@ class Immutable:
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Unpickled arrays can be written to.
         for value in state.values():
-            parts = (value.data, value.indices, value.indptr) if sp.issparse(value) else (value,)
-            for part in parts:
+            is_matrix = isinstance(value, sp.csr_array)
+            for part in (value.data, value.indices, value.indptr) if is_matrix else (value,):
                 if isinstance(part, np.ndarray):
                     part.flags.writeable = False
         self.__dict__.update(state)

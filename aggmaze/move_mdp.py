@@ -128,7 +128,7 @@ class MoveMDP(Immutable):
     @cached_property
     def terminal(self) -> NDArray[np.bool_]:
         """States without a move, shape (S,)."""
-        return readonly(~self.available.any(axis=1))
+        return readonly(np.asarray(~self.available.any(axis=1)))
 
     @property
     def action_mask(self) -> NDArray[np.bool_]:

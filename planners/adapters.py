@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 from gymnasium import wrappers
 
+from aggmaze.checks import is_real
 from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
 from planners.bellman import Model
@@ -93,7 +93,7 @@ def _env_model(env: gym.Env[Any, Any]) -> Model:
 
 def check_gamma(gamma: float) -> float:
     """Return a discount in [0, 1), and refuse any other."""
-    if isinstance(gamma, bool) or not isinstance(gamma, int | float | np.number):
+    if not is_real(gamma):
         raise TypeError(f"gamma must be a number in [0, 1), got {gamma!r}")
     if gamma == 1:
         raise ValueError(

@@ -17,6 +17,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from aggmaze.checks import is_real
+
 
 @dataclass(frozen=True, eq=False)
 class Aggregation:
@@ -86,7 +88,8 @@ def aggregate_by_value(V: NDArray[np.float64], epsilon: float) -> Aggregation:
         index = np.minimum(np.floor((V - low) / epsilon), num_bins - 1)
         kept, labels, sizes = np.unique(index, return_inverse=True, return_counts=True)
         labels = labels.astype(np.int32)
-    return Aggregation(labels, sizes, low + (kept + 0.5) * epsilon)
+    midpoints = np.asarray(low + (kept + 0.5) * epsilon, dtype=np.float64)
+    return Aggregation(labels, sizes, midpoints)
 
 
 def draw_representatives(
@@ -114,7 +117,7 @@ def draw_representatives(
 
 def check_epsilon(epsilon: float) -> None:
     """Refuse a bin width that is not positive and finite."""
-    if not isinstance(epsilon, int | float | np.number) or not 0 < epsilon < math.inf:
+    if not is_real(epsilon) or not 0 < epsilon < math.inf:
         raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
 
 

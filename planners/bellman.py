@@ -55,8 +55,13 @@ class Sweep:
 class Backups(Protocol):
     """Backups of one model at one discount: all that a solver sees of the two."""
 
-    model: Model
-    gamma: float
+    @property
+    def model(self) -> Model:
+        """The model."""
+
+    @property
+    def gamma(self) -> float:
+        """The discount."""
 
     def sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
         """Write TV into ``out``, shape (S,) both, and return its extremes."""

@@ -63,7 +63,7 @@ def watch() -> None:
     """Begin to watch the compilation of this project's kernels."""
     global _watching
     if not _watching:
-        event.register("numba:compile", _watcher)
+        event.register("numba:compile", _watcher)  # type: ignore[no-untyped-call]
         _watching = True
 
 

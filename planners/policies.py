@@ -166,7 +166,7 @@ def policy_model(model: Model, policy: ArrayLike) -> TabularMDP:
             shape=(hi - lo, (hi - lo) * num_actions),
         )
         transitions.append(chooser @ rows.transitions)
-        costs.append(chooser @ rows.costs.reshape(-1))
+        costs.append(np.asarray(chooser @ rows.costs.reshape(-1)))
     return TabularMDP(
         sp.vstack(transitions, format="csr"),
         np.concatenate(costs)[:, np.newaxis],

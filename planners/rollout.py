@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aggmaze.checks import check_integer
 from planners.adapters import as_model, check_gamma
 from planners.evaluation import evaluate
 from planners.policies import model_values
@@ -81,11 +82,11 @@ def rollout(
     TypeError
         If it is none of the above.
     """
-    episodes = _positive("episodes", episodes)
+    episodes = check_integer("episodes", episodes, least=1)
     if max_steps is None:
         limit = env.spec.max_episode_steps if env.spec is not None else None
         max_steps = limit if limit is not None else _MAX_STEPS
-    max_steps = _positive("max_steps", max_steps)
+    max_steps = check_integer("max_steps", max_steps, least=1)
     table: NDArray[Any] | None = None
     if isinstance(policy, SolveResult):
         table = policy.policy
@@ -174,13 +175,3 @@ def _promised(env: gym.Env[Any, Any], policy: ArrayLike, gamma: float | None) ->
         return None
     values = model_values(model, evaluate(model, policy, gamma))
     return 0.0 - float(model.initial @ values)
-
-
-def _positive(name: str, value: int) -> int:
-    try:
-        index = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, got {value!r}") from None
-    if index < 1:
-        raise ValueError(f"{name} must be at least 1, got {index}")
-    return index

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import math
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aggmaze.checks import check_choice, check_integer
 from planners.adapters import as_model, check_gamma
 from planners.bellman import Backups, backups
 from planners.certificate import Certifier
@@ -123,8 +123,7 @@ def solve(
     entry = _method(method)
     solver_options = _options(method, entry, options)
     budget = _budget(entry, tol, atol, num_iterations, num_updates, time_limit)
-    if certify not in ("final", "every"):
-        raise ValueError(f"certify must be 'final' or 'every', got {certify!r}")
+    check_choice("certify", certify, ("final", "every"))
     start = np.zeros(model.num_states) if V0 is None else model_values(model, V0)
     operators = backups(model, gamma)
     clock = Clock()
@@ -204,12 +203,7 @@ def _budget(
         raise ValueError(f"tol is relative to max|V| and must be below 1, got {tol!r}")
     for name, count in (("num_iterations", num_iterations), ("num_updates", num_updates)):
         if count is not None:
-            try:
-                operator.index(count)
-            except TypeError:
-                raise TypeError(f"{name} must be an integer, got {count!r}") from None
-            if count < 1:
-                raise ValueError(f"{name} must be at least 1, got {count}")
+            check_integer(name, count, least=1)
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be a positive number of seconds, got {time_limit!r}")
     if num_iterations is None and num_updates is None:

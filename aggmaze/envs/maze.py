@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from aggmaze.checks import check_integer
 from aggmaze.envs.tabular import Model, TabularEnv, refuse_other_options
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout
@@ -35,7 +35,7 @@ class MazeEnv(TabularEnv):
     render_mode : {"rgb_array", "ansi"}, optional
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}
 
     def __init__(
         self,
@@ -105,12 +105,7 @@ class MazeEnv(TabularEnv):
         return self.__dict__ | {"_raster": None}
 
     def _draw_layout(self, layout_seed: int) -> Layout:
-        try:
-            seed = operator.index(layout_seed)
-        except TypeError:
-            raise TypeError(f"layout_seed must be an integer, got {layout_seed!r}") from None
-        if seed < 0:
-            raise ValueError(f"layout_seed must not be negative, got {seed}")
+        seed = check_integer("layout_seed", layout_seed)
         return self._recipe.layout(self.grid, np.random.default_rng(seed))
 
     def _model_of(self, layout: Layout) -> MoveMDP:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from aggmaze.checks import check_choice
 from aggmaze.envs.maze import MazeEnv, make_grid
-from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, check_choice
+from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe
 
 _RECIPES: dict[str, type[StandardRecipe] | type[TerrainRecipe]] = {
     "standard": StandardRecipe,
@@ -52,7 +53,8 @@ class NDMazeEnv(MazeEnv):
     - `kind`: "standard" (default) or "terrain".
     - `generator`, `loops`: for the kind "standard" only, as in StandardMaze-v0.
     - `terrain`, `smoothness`, `cost`: for the kind "terrain" only, as in TerrainMaze-v0.
-    - `layout_seed`, `step_cost`, `goal_reward`, `cost_scale`, `p`, `start`, `render_mode`: as there.
+    - `layout_seed`, `step_cost`, `goal_reward`, `cost_scale`, `p`, `start`, `render_mode`: as in
+      both.
 
     ## Version History
     - v0: first version.

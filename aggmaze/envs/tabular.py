@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from aggmaze.checks import check_integer
 from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
 
 Model = TabularMDP | MoveMDP
 
 
-class TabularEnv(gym.Env[np.int64, np.int64]):
+class TabularEnv(gym.Env[Any, Any]):
     """A Gymnasium environment that walks through a tabular model.
 
     Observations are state indices, ``Discrete(S)``; actions are ``Discrete(A)``.  A step pays
@@ -31,7 +31,7 @@ class TabularEnv(gym.Env[np.int64, np.int64]):
         A plain model has no picture: None only.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": [], "render_fps": 10}
+    metadata: dict[str, Any] = {"render_modes": [], "render_fps": 10}
 
     def __init__(self, model: Model, *, render_mode: str | None = None) -> None:
         modes = self.metadata["render_modes"]
@@ -62,7 +62,7 @@ class TabularEnv(gym.Env[np.int64, np.int64]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[int, dict[str, Any]]:  # type: ignore[override]
+    ) -> tuple[int, dict[str, Any]]:
         """Start an episode.
 
         Parameters
@@ -78,13 +78,14 @@ class TabularEnv(gym.Env[np.int64, np.int64]):
         if state is None:
             state = int(self._starts[0])
             if len(self._starts) > 1:
-                index = np.searchsorted(self._start_cdf, self.np_random.random(), side="right")
+                uniform = self.np_random.random()
+                index = int(np.searchsorted(self._start_cdf, uniform, side="right"))
                 state = int(self._starts[min(index, len(self._starts) - 1)])
                 probability = float(self._model.initial[state])
         self._state = state
         return state, self._info(probability)
 
-    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:  # type: ignore[override]
+    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
         """Take an action and return observation, reward, terminated, truncated and info.
 
         Raises
@@ -94,37 +95,18 @@ class TabularEnv(gym.Env[np.int64, np.int64]):
         ValueError
             If it is not in ``[0, A)``.
         """
-        state, cost, probability = self._model.sample(
-            self._state, self._checked(action), self.np_random.random()
-        )
+        action = check_integer("action", action, below=self._model.num_actions)
+        state, cost, probability = self._model.sample(self._state, action, self.np_random.random())
         self._state = state
         # 0.0 - cost, since -0.0 reads oddly.
         return state, 0.0 - cost, bool(self._model.terminal[state]), False, self._info(probability)
-
-    def _checked(self, action: Any) -> int:
-        try:
-            index = operator.index(action)
-        except TypeError:
-            raise TypeError(
-                f"action must be an integer in [0, {self._model.num_actions}), got {action!r}"
-            ) from None
-        if not 0 <= index < self._model.num_actions:
-            raise ValueError(f"action must be in [0, {self._model.num_actions}), got {index}")
-        return index
 
     def _requested_start(self, options: Mapping[str, Any], model: Model) -> int | None:
         """Return where the caller wants to start in a model, refusing what cannot be."""
         refuse_other_options(options, ("state",))
         if "state" not in options:
             return None
-        try:
-            state = operator.index(options["state"])
-        except TypeError:
-            raise TypeError(
-                f"options['state'] must be an integer, got {options['state']!r}"
-            ) from None
-        if not 0 <= state < model.num_states:
-            raise ValueError(f"options['state'] must be in [0, {model.num_states}), got {state}")
+        state = check_integer("options['state']", options["state"], below=model.num_states)
         if model.terminal[state]:
             raise ValueError(f"options['state'] = {state} is terminal: no episode starts there")
         return state

@@ -44,8 +44,5 @@ def heights(
         sigma = [n / 20 if smoothness is None else smoothness for n in grid.shape]
         field = gaussian_filter(rng.standard_normal(grid.shape), sigma, mode="reflect")
     low, high = field.min(), field.max()
-    if high > low:
-        field = (field - low) / (high - low)
-    else:
-        field = np.zeros(grid.shape)
-    return field.reshape(-1)
+    # The range of equal heights is 0: keep them at 0.
+    return ((field - low) / (high - low or 1.0)).reshape(-1)

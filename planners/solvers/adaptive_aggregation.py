@@ -21,12 +21,12 @@ Processes", Algorithms 1 to 3 and section "Benchmarks and parameters".
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aggmaze.checks import check_choice, check_integer
 from planners.aggregation import (
     Aggregation,
     aggregate_by_value,
@@ -69,13 +69,10 @@ class AdaptiveAggregationOptions:
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         for name in ("num_global", "num_aggregated", "first_step"):
-            _check_count(name, getattr(self, name), least=1 if name == "first_step" else 0)
+            check_integer(name, getattr(self, name), least=1 if name == "first_step" else 0)
         if self.num_global + self.num_aggregated == 0:
             raise ValueError("num_global and num_aggregated must not both be 0")
-        if self.step_index not in STEP_INDICES:
-            raise ValueError(
-                f"step_index must be one of {', '.join(STEP_INDICES)}, got {self.step_index!r}"
-            )
+        check_choice("step_index", self.step_index, STEP_INDICES)
         step_size_rule(self.step_size)
 
 
@@ -157,12 +154,3 @@ class AdaptiveAggregation:
         self._expanded = False
         self._t_sa += 1
         return Step(len(target), None, len(target))
-
-
-def _check_count(name: str, value: int, *, least: int) -> None:
-    try:
-        index = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, got {value!r}") from None
-    if index < least:
-        raise ValueError(f"{name} must be at least {least}, got {index}")

@@ -1,0 +1,42 @@
+"""Arguments checked, with errors that name the argument, the value and what is allowed."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Refuse a value that is not one of the choices, listing them."""
+    names = list(choices)
+    if value not in names:
+        raise ValueError(f"{name} must be one of {', '.join(names)}, got {value!r}")
+
+
+def check_finite(name: str, value: Any) -> None:
+    """Refuse what is not a finite real number."""
+    if not is_real(value) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value!r}")
+
+
+def check_integer(name: str, value: Any, least: int = 0, below: int | None = None) -> int:
+    """Return an integer at least ``least`` and below ``below``, and refuse anything else.
+
+    Numpy integers and integer arrays without axes, as Stable-Baselines3 gives them, will do.
+    """
+    allowed = f"at least {least}" if below is None else f"in [{least}, {below})"
+    try:
+        index = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer {allowed}, got {value!r}") from None
+    if index < least or (below is not None and index >= below):
+        raise ValueError(f"{name} must be {allowed}, got {index}")
+    return index
+
+
+def is_real(value: Any) -> bool:
+    """Return whether a value is a real number, booleans aside."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
