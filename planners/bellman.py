@@ -79,9 +79,12 @@ class Backups(Protocol):
         """Return ``c(s,a) + gamma sum P V``, shape (S, A); +inf where masked."""
 
     def greedy(
-        self, V: NDArray[np.float64], distances: NDArray[np.float64], slack: float
+        self, V: NDArray[np.float64], distances: NDArray[np.float64], slack: float, tie: float
     ) -> NDArray[np.int64]:
-        """Return the action of least expected distance among those within ``slack`` of the best."""
+        """Return the action of least expected distance among those within ``slack`` of the best.
+
+        Among several of that distance, the first whose value is within ``tie`` of their best.
+        """
 
     def rounding(self, max_value: float) -> float:
         """Bound the error of one computed ``T_s V`` where ``|V| <= max_value``."""
@@ -118,11 +121,11 @@ class MoveBackups:
         return Q
 
     def greedy(
-        self, V: NDArray[np.float64], distances: NDArray[np.float64], slack: float
+        self, V: NDArray[np.float64], distances: NDArray[np.float64], slack: float, tie: float
     ) -> NDArray[np.int64]:
         """Return the policy that is greedy within ``slack``."""
         policy = np.empty(self.model.num_states, dtype=np.int64)
-        _move_greedy(*self._tables, self.gamma, V, distances, slack, policy)
+        _move_greedy(*self._tables, self.gamma, V, distances, slack, tie, policy)
         return policy
 
     def rounding(self, max_value: float) -> float:
@@ -176,11 +179,11 @@ class SparseBackups:
         return Q
 
     def greedy(
-        self, V: NDArray[np.float64], distances: NDArray[np.float64], slack: float
+        self, V: NDArray[np.float64], distances: NDArray[np.float64], slack: float, tie: float
     ) -> NDArray[np.int64]:
         """Return the policy that is greedy within ``slack``."""
         policy = np.empty(self.model.num_states, dtype=np.int64)
-        _sparse_greedy(*self._tables, self.gamma, V, distances, slack, policy)
+        _sparse_greedy(*self._tables, self.gamma, V, distances, slack, tie, policy)
         return policy
 
     def rounding(self, max_value: float) -> float:
@@ -205,6 +208,7 @@ def backups(model: Model, gamma: float) -> Backups:
 
 # Shared successors with slip.
 
+_LARGEST = float(np.finfo(np.float64).max)
 _NO_LABELS = readonly(np.empty(0, dtype=np.int32))
 
 
@@ -277,7 +281,7 @@ def _move_q_values(successors, move_costs, chosen, every, gamma, V, Q):  # type:
 
 
 @njit(cache=True)
-def _move_greedy(successors, move_costs, chosen, every, gamma, V, distances, slack, policy):  # type: ignore[no-untyped-def]
+def _move_greedy(successors, move_costs, chosen, every, gamma, V, distances, slack, tie, policy):  # type: ignore[no-untyped-def]
     num_moves = successors.shape[1]
     Q = np.empty(num_moves)
     steps = np.empty(num_moves)
@@ -289,26 +293,34 @@ def _move_greedy(successors, move_costs, chosen, every, gamma, V, distances, sla
                 total += distances[successors[s, m]]
         for m in range(num_moves):
             steps[m] = chosen[n] * distances[successors[s, m]] + every[n] * total
-        policy[s] = _pick(Q, steps, slack)
+        policy[s] = _pick(Q, steps, slack, tie)
 
 
 @njit(cache=True, inline="always")
-def _pick(Q, steps, slack):  # type: ignore[no-untyped-def]
-    """Return the first action of least distance among those within slack of the best value."""
+def _pick(Q, steps, slack, tie):  # type: ignore[no-untyped-def]
+    """Choose an action as `Backups.greedy` says; Q is +inf where it is unavailable."""
     best = np.inf
     for a in range(len(Q)):
         best = Q[a] if Q[a] < best else best
-    action = 0
+    if not best < np.inf:
+        return 0  # no action is available
+    limit = min(best + slack, _LARGEST)
     least = np.inf
     for a in range(len(Q)):
-        # Distances are small integers or means of such: 1e-9 is rounding.
-        if Q[a] < np.inf and Q[a] <= best + slack and steps[a] < least - 1e-9:
-            action = a
+        if Q[a] <= limit and steps[a] < least:
             least = steps[a]
-    return action
+    # Distances are small integers or means of such: 1e-9 is rounding.
+    least += 1e-9
+    best_of_least = np.inf
+    for a in range(len(Q)):
+        if Q[a] <= limit and steps[a] <= least and Q[a] < best_of_least:
+            best_of_least = Q[a]
+    for a in range(len(Q)):
+        if Q[a] <= limit and steps[a] <= least and Q[a] <= best_of_least + tie:
+            return a
+    return 0
 
 
-# ---------------------------------------------------------------------------------------------
 # General sparse rows.
 
 
@@ -378,7 +390,7 @@ def _sparse_q_values(indptr, indices, probabilities, costs, mask, terminal, gamm
 
 @njit(cache=True)
 def _sparse_greedy(  # type: ignore[no-untyped-def]
-    indptr, indices, probabilities, costs, mask, terminal, gamma, V, distances, slack, policy
+    indptr, indices, probabilities, costs, mask, terminal, gamma, V, distances, slack, tie, policy
 ):
     num_actions = costs.shape[1]
     Q = np.empty(num_actions)
@@ -394,4 +406,4 @@ def _sparse_greedy(  # type: ignore[no-untyped-def]
                 steps[a] = 0.0
                 for entry in range(indptr[row], indptr[row + 1]):
                     steps[a] += probabilities[entry] * distances[indices[entry]]
-        policy[s] = 0 if terminal[s] else _pick(Q, steps, slack)
+        policy[s] = 0 if terminal[s] else _pick(Q, steps, slack, tie)

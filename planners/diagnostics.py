@@ -7,6 +7,7 @@ terminal states.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,3 +169,40 @@ def _hitting_times(indptr, indices, probabilities, order, steps, max_passes, tol
         if change <= tolerance * largest:
             return True
     return False
+
+
+def describe_arrival(found: Arrival, gamma: float) -> str:
+    """Say in one line from where a policy arrives, and what to do about gamma where it does not."""
+    if found.farthest == 0:
+        return "there is no terminal state to reach"
+    text = (
+        f"reaches a terminal state from {_percent(found.share_of_starts)} of the starts and "
+        f"{_percent(found.share_of_states)} of the states"
+    )
+    if found.expected_steps is not None:
+        text += f", in {found.expected_steps:,.1f} expected steps"
+    if not found.attractors:
+        return text
+    largest = found.attractors[0]
+    places = "one place" if len(found.attractors) == 1 else f"{len(found.attractors):,} places"
+    text += (
+        f"; otherwise settles in {places}, the largest at state {largest.states[0]} "
+        f"({_percent(largest.share_of_states)} of the states)"
+    )
+    # Rounded up to three digits of 1 - gamma.
+    advised = 1.0 - float(f"{1.0 / found.farthest:.3g}")
+    if gamma < advised:
+        text += (
+            f"; a goal far beyond 1/(1-gamma) = {1 / (1 - gamma):.0f} steps is hardly worth "
+            f"reaching: try gamma {advised:.6g} (1 - 1/{found.farthest}, the farthest distance)"
+        )
+    return text
+
+
+def _percent(share: float) -> str:
+    """Format a share so that only all of it reads 100 %, and only nothing 0 %."""
+    if 0.999 <= share < 1.0:
+        return f"{math.floor(share * 1e5) / 1e3:g} %"
+    if 0.0 < share < 0.001:
+        return "under 0.1 %"
+    return f"{100 * share:.3g} %"

@@ -10,6 +10,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.mdp import TabularMDP
+from aggmaze.move_mdp import MoveMDP
 from planners.adapters import as_model, check_gamma
 from planners.bellman import Backups, Model, backups
 
@@ -67,16 +68,23 @@ def greedy(model_or_env: Any, V: ArrayLike, gamma: float, slack: float = 0.0) ->
     model = as_model(model_or_env)
     if not slack >= 0:
         raise ValueError(f"slack must not be negative, got {slack!r}")
-    policy = greedy_policy(backups(model, check_gamma(gamma)), model_values(model, V), slack)
+    full = model_values(model, V)
+    policy = greedy_policy(backups(model, check_gamma(gamma)), full, slack, tie=slack)
     return policy[: model.num_states - model.num_added_states]
 
 
-def greedy_policy(backups: Backups, V: NDArray[np.float64], slack: float) -> NDArray[np.int64]:
-    """Return the greedy policy of all states of a model, as `greedy` describes it."""
+def greedy_policy(
+    backups: Backups, V: NDArray[np.float64], slack: float, tie: float
+) -> NDArray[np.int64]:
+    """Return the greedy policy of all states of a model, as `greedy` describes it.
+
+    Among actions of equal progress the first whose value is within ``tie`` of their best is taken;
+    with ``tie = slack`` that is the one of lowest index.
+    """
     steps = steps_to_terminal(backups.model)
     # A state that cannot arrive counts as farther than any that can.
     distances = np.where(steps < 0, backups.model.num_states, steps).astype(np.float64)
-    return backups.greedy(V, distances, slack)
+    return backups.greedy(V, distances, slack, tie)
 
 
 def steps_to_terminal(model: Model) -> NDArray[np.int64]:
@@ -109,6 +117,29 @@ def distances_to(
     return _breadth_first(
         backwards.indptr.astype(np.int64), backwards.indices.astype(np.int32), targets
     )
+
+
+def greedy_path(model: Model, policy: NDArray[np.int64], start: int) -> NDArray[np.int64]:
+    """Return the states that a policy visits if all goes to plan.
+
+    Each step takes the move that was chosen, or the likeliest outcome where the model knows no
+    moves; the path ends in a terminal state, or where it comes back to itself.
+    """
+    path, visited = [start], {start}
+    while not model.terminal[path[-1]]:
+        state = path[-1]
+        if isinstance(model, MoveMDP):
+            following = int(model.successors[state, policy[state]])
+        else:
+            row = state * model.num_actions + int(policy[state])
+            entries = slice(*model.transitions.indptr[row : row + 2])
+            likeliest = np.argmax(model.transitions.data[entries])
+            following = int(model.transitions.indices[entries][likeliest])
+        path.append(following)
+        if following in visited:
+            break
+        visited.add(following)
+    return np.array(path)
 
 
 @njit(cache=True)

@@ -142,9 +142,9 @@ def _result(method: str, operators: Backups, solver: Solver, run: Run, clock: Cl
     bound = argument.radius if run.bound is None else run.bound
     rounding = operators.rounding(float(np.abs(values).max()) + bound)
     # What of a difference between two actions the bound and rounding leave open: giving it up
-    # costs a policy no more than one bound.
+    # for progress costs a policy no more than one bound.
     slack = (1 - gamma) * bound + 2 * rounding
-    policy = greedy_policy(operators, values, slack)
+    policy = greedy_policy(operators, values, slack, tie=2 * rounding)
     # T_pi V <= TV + slack, so V_pi <= V + (max r + slack) / (1 - gamma).
     policy_bound = max(argument.high, 0.0) + (slack + 2 * rounding) / (1 - gamma) + bound
     listed = model.num_states - model.num_added_states

@@ -1,0 +1,5 @@
+"""``python -m planners`` is the command ``aggmaze``."""
+
+from planners.cli import main
+
+main()

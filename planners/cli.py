@@ -1,0 +1,333 @@
+"""The command ``aggmaze``: solve an environment, and list those that can be solved."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import gymnasium as gym
+import numpy as np
+import typer
+from gymnasium.envs.registration import load_env_creator
+from rich.console import Console
+from rich.table import Table
+
+import aggmaze
+from planners.adapters import as_model
+from planners.bellman import Model
+from planners.diagnostics import Arrival, arrival, describe_arrival
+from planners.iterate import Progress
+from planners.plotting import check_matplotlib, figure_format, plot_plan, save_figure
+from planners.policies import greedy_path
+from planners.result import SolveResult, Status
+from planners.rollout import Rollouts, rollout
+from planners.solve import METHODS, is_success, solve
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Plan in Markov decision processes with exact models.",
+)
+out = Console()
+err = Console(stderr=True)
+
+_DEFAULT_LIMIT = 1000
+# Seconds before progress is shown, and between lines where stderr is no terminal.
+_SHOW_AFTER = 1.0
+_LINE_EVERY = 10.0
+
+
+@app.command("solve")
+def solve_command(
+    env_id: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENV",
+            help="A registered id that exposes a model, such as TerrainMaze-v0 or FrozenLake-v1.",
+        ),
+    ],
+    gamma: Annotated[float, typer.Option(help="Discount in [0, 1).")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Argument of the environment: --set shape=50,50."
+        ),
+    ] = None,
+    method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = "value_iteration",
+    tol: Annotated[float | None, typer.Option(help="Accuracy relative to max|V|.")] = None,
+    atol: Annotated[float | None, typer.Option(help="Accuracy in the unit of V.")] = None,
+    num_iterations: Annotated[int | None, typer.Option(help="Most iterations.")] = None,
+    num_updates: Annotated[int | None, typer.Option(help="Most backups.")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Most seconds.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Width of a bin of values.")] = None,
+    num_global: Annotated[int | None, typer.Option(help="Iterations of a global phase.")] = None,
+    num_aggregated: Annotated[
+        int | None, typer.Option(help="Iterations of an aggregated phase.")
+    ] = None,
+    step_size: Annotated[str | None, typer.Option(help="Such as t^-0.5, or a constant.")] = None,
+    step_index: Annotated[str | None, typer.Option(help="total or phase.")] = None,
+    first_step: Annotated[int | None, typer.Option(help="Where the step index begins.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the method and the episodes.")] = 0,
+    episodes: Annotated[int, typer.Option(help="Episodes to roll out; 0 for none.")] = 100,
+    save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Write the result.")] = None,
+    image: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.png",
+            help="Draw values, policy and greedy path (mazes only; .png, .pdf, .svg).",
+        ),
+    ] = None,
+) -> None:
+    """Solve an environment, roll the policy out, and say how good the result is.
+
+    Ends with 0 if the accuracy or the budget asked for is met, 1 if it stopped short of the
+    accuracy, 2 on bad use, 130 on Ctrl-C (with the best so far).
+    """
+    if episodes < 0:
+        raise ValueError(f"--episodes must not be negative, got {episodes}")
+    env = make_env(env_id, settings or [])
+    model = as_model(env)
+    check_outputs(env, save, image)
+    options: dict[str, Any] = {
+        "epsilon": epsilon,
+        "num_global": num_global,
+        "num_aggregated": num_aggregated,
+        "step_size": _number_or_text(step_size),
+        "step_index": step_index,
+        "first_step": first_step,
+    }
+    with _ProgressLine() as line:
+        result = solve(
+            model,
+            gamma=gamma,
+            method=method,
+            tol=tol,
+            atol=atol,
+            num_iterations=num_iterations,
+            num_updates=num_updates,
+            time_limit=time_limit,
+            seed=seed,
+            callback=line.show,
+            **{name: value for name, value in options.items() if value is not None},
+        )
+    if save is not None:
+        result.save(save)
+    found = arrival(model, result)
+    rolled = limit = None
+    if episodes > 0 and result.status != Status.INTERRUPTED:
+        limit = _episode_limit(env, found)
+        rolled = rollout(env.unwrapped, result, episodes=episodes, seed=seed, max_steps=limit)
+    _print_table(env_id, model, result, found, rolled, limit)
+    if image is not None:
+        layout: aggmaze.Layout = env.get_wrapper_attr("layout")
+        path = greedy_path(model, result.policy, int(np.argmax(model.initial)))
+        title = f"{env_id}, gamma {gamma:g}: {method}, bound {result.bound:.2g}"
+        save_figure(plot_plan(layout, result.values, result.policy, path, title=title), image)
+    for written, what in ((save, "result"), (image, "values, policy and greedy path")):
+        if written is not None:
+            out.print(f"{what} in {written}", highlight=False, soft_wrap=True)
+    if result.status == Status.INTERRUPTED:
+        raise typer.Exit(130)
+    if not is_success(result.status):
+        raise typer.Exit(1)
+
+
+@app.command("list")
+def list_command() -> None:
+    """List the registered environments of this project and of Gymnasium that expose a model."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("environment", "states", "actions", ""):
+        table.add_column(column, justify="right" if column in ("states", "actions") else "left")
+    for env_id in solvable_ids():
+        env = gym.make(env_id)
+        model = as_model(env)
+        num_states = model.num_states - model.num_added_states
+        summary = (inspect.getdoc(type(env.unwrapped)) or "").strip().split("\n")[0]
+        table.add_row(env_id, f"{num_states:,}", str(model.num_actions), summary)
+    out.print(table)
+
+
+def solvable_ids() -> list[str]:
+    """Return the ids of this project, then those of Gymnasium's toy-text that have a table P."""
+    latest: dict[str, gym.envs.registration.EnvSpec] = {}
+    for spec in gym.registry.values():
+        known = latest.get(spec.name)
+        if str(spec.entry_point).startswith("gymnasium.envs.toy_text") and (
+            known is None or (spec.version or 0) > (known.version or 0)
+        ):
+            latest[spec.name] = spec
+    # Blackjack, the one without a P, says so only once it is made.
+    toys = [spec.id for spec in latest.values() if hasattr(spec.make().unwrapped, "P")]
+    return [*aggmaze.ENV_IDS, *sorted(toys)]
+
+
+def make_env(env_id: str, settings: list[str]) -> gym.Env[Any, Any]:
+    """Make an environment from its id and settings ``key=value``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such id, or the environment takes no such argument, or refuses its value.
+    """
+    arguments = dict(map(parse_setting, settings))
+    try:
+        spec = gym.spec(env_id)
+    except gym.error.Error as error:
+        raise ValueError(f"{error}; `aggmaze list` names those with a model") from None
+    entry = spec.entry_point
+    creator = load_env_creator(entry) if isinstance(entry, str) else entry
+    if creator is not None:
+        parameters = inspect.signature(creator).parameters.values()
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+            allowed = [parameter.name for parameter in parameters] + ["max_episode_steps"]
+            for name in arguments:
+                if name not in allowed:
+                    raise ValueError(f"{env_id} takes no {name!r}; it takes {', '.join(allowed)}")
+    return gym.make(env_id, **arguments)
+
+
+def parse_setting(setting: str) -> tuple[str, Any]:
+    """Return key and value of ``key=value``; the value is a Python literal, or else text."""
+    name, equals, text = setting.partition("=")
+    if not equals or not name.isidentifier():
+        raise ValueError(f"--set takes KEY=VALUE, such as --set shape=50,50, got {setting!r}")
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return name, words[text.lower()]
+    try:
+        return name, ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return name, text
+
+
+def check_outputs(env: gym.Env[Any, Any], save: Path | None, image: Path | None) -> None:
+    """Refuse before the work what could not be written after it."""
+    for path in (save, image):
+        if path is not None and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+            raise ValueError(f"there is no folder {str(path.parent)!r} that can be written to")
+    if image is not None:
+        figure_format(image)
+        check_matplotlib()
+        if not isinstance(getattr(env.unwrapped, "layout", None), aggmaze.Layout):
+            raise ValueError("--image draws mazes: this environment has no layout to draw")
+
+
+def main() -> None:
+    """Run the command and end the process with its exit code."""
+    try:
+        code = app(standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        code = 2
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        err.print("interrupted", highlight=False)
+        code = 130
+    except (ValueError, TypeError, OSError, ModuleNotFoundError, MemoryError) as error:
+        err.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
+        code = 2
+    sys.exit(code)
+
+
+class _ProgressLine:
+    """Shows on stderr how a long run goes."""
+
+    def __init__(self) -> None:
+        self._status = err.status("")
+        self._shown = False
+        self._next_line = _LINE_EVERY
+
+    def __enter__(self) -> _ProgressLine:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._status.stop()
+
+    def show(self, progress: Progress) -> None:
+        """Show an iteration; as a callback, never ask to stop."""
+        if progress.seconds < _SHOW_AFTER:
+            return
+        text = f"iteration {progress.iteration:,}, {progress.num_updates:,} updates"
+        if not math.isnan(progress.bound):
+            text += f", bound {progress.bound:.3g}"
+        text += f", {progress.seconds:.0f} s"
+        if err.is_terminal:
+            self._status.update(text)
+            if not self._shown:
+                self._status.start()
+                self._shown = True
+        elif progress.seconds >= self._next_line:
+            err.print(text, highlight=False)
+            self._next_line = progress.seconds + _LINE_EVERY
+
+
+def _episode_limit(env: gym.Env[Any, Any], found: Arrival) -> int:
+    """Return the registered limit, or more where the way is too long for it."""
+    limit = env.spec.max_episode_steps if env.spec is not None else None
+    limit = limit or _DEFAULT_LIMIT
+    if found.expected_steps is not None and found.expected_steps > limit / 2:
+        limit = math.ceil(4 * found.expected_steps)
+    return limit
+
+
+def _print_table(
+    env_id: str,
+    model: Model,
+    result: SolveResult,
+    found: Arrival,
+    rolled: Rollouts | None,
+    limit: int | None,
+) -> None:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    size = float(np.abs(result.values).max())
+    relative = f" ({result.bound / size:.2g} of max|V| = {size:.6g})" if size > 0 else ""
+    table.add_row("environment", f"{env_id}, gamma {result.gamma:g}")
+    table.add_row("method", f"{result.method}: {result.status}, {result.message}")
+    table.add_row("states", f"{len(result.values):,} with {model.num_actions} actions")
+    table.add_row(
+        "updates",
+        f"{result.num_updates:,} in {result.num_iterations:,} iterations, "
+        f"{result.num_sweeps:,} of them full sweeps",
+    )
+    table.add_row("seconds", f"{result.seconds:.3g}")
+    table.add_row("bound", f"|V - V*| <= {result.bound:.3g}{relative}")
+    if rolled is not None and rolled.promised is not None:
+        assert rolled.discounted_returns is not None
+        table.add_row(
+            "return",
+            f"{_mean(rolled.discounted_returns)} discounted, observed in {len(rolled.returns):,} "
+            f"episodes of at most {limit:,} steps; {rolled.promised:.6g} promised",
+        )
+        table.add_row(
+            "",
+            f"{_mean(rolled.returns)} undiscounted, {rolled.lengths.mean():.1f} steps, "
+            f"{100 * rolled.successes.mean():.3g} % of the episodes terminated",
+        )
+    table.add_row("policy", describe_arrival(found, result.gamma))
+    out.print(table, highlight=False)
+
+
+def _mean(samples: np.ndarray[Any, np.dtype[np.float64]]) -> str:
+    """Format a mean with the half width of its 95 % interval, where samples differ."""
+    text = f"{samples.mean():.6g}"
+    if len(samples) > 1 and np.ptp(samples) > 0:
+        text += f" +- {1.96 * samples.std(ddof=1) / math.sqrt(len(samples)):.2g}"
+    return text
+
+
+def _number_or_text(text: str | None) -> float | str | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text

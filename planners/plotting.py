@@ -1,0 +1,294 @@
+"""Pictures of plans: values with policy and path, and mega-states.
+
+Figures are plain `matplotlib.figure.Figure` objects, made without pyplot and without a display.
+Two dimensions are one panel; of more, the panels are the layers along the third axis, through the
+goal in all further ones.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aggmaze.layouts.layout import Layout
+from planners.files import atomic_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
+
+# Beyond this many cells a side, walls and arrows are finer than pixels.
+_MOST_WALLED = 200
+_MOST_ARROWS = 40
+_MOST_LAYERS = 12
+_PATH = "#d62728"
+_WALL = "#20242c"
+
+
+def plot_plan(
+    layout: Layout,
+    values: ArrayLike,
+    policy: NDArray[np.int64] | None = None,
+    path: NDArray[np.int64] | None = None,
+    *,
+    title: str = "",
+) -> Figure:
+    """Draw costs-to-go as colours, the policy as arrows, and a path.
+
+    Parameters
+    ----------
+    layout : Layout
+    values : array_like of float, shape (S,)
+    policy : ndarray of int, shape (S,), optional
+        Arrows are thinned out on large terrains and left out in large mazes.
+    path : ndarray of int, optional
+        States in order.
+    title : str
+    """
+    array = np.asarray(values, dtype=np.float64)
+    figure, panels = _panels(layout, title)
+    colours = _colours()
+    image = None
+    for axes, through in panels:
+        image = axes.imshow(
+            _cells(layout, array, through),
+            cmap=colours,
+            vmin=float(array.min()),
+            vmax=float(array.max()),
+            extent=_extent(layout),
+            interpolation="nearest",
+        )
+        _draw_layout(axes, layout, through)
+        if policy is not None:
+            _draw_policy(axes, layout, policy, through)
+        if path is not None:
+            _draw_path(axes, layout, path, through)
+    assert image is not None
+    bar = figure.colorbar(image, ax=[axes for axes, _ in panels], shrink=0.85)
+    bar.set_label("cost-to-go")
+    return figure
+
+
+def plot_megastates(layout: Layout, labels: NDArray[np.int32], *, title: str = "") -> Figure:
+    """Draw which states are grouped into one mega-state, neighbours in value told apart by colour.
+
+    Parameters
+    ----------
+    layout : Layout
+    labels : ndarray of int, shape (S,)
+        Mega-state of each state, in order of value.
+    title : str
+    """
+    figure, panels = _panels(layout, title)
+    for axes, through in panels:
+        axes.imshow(
+            # Twenty colours in turn: bins next to each other in value differ.
+            _cells(layout, labels % 20, through),
+            cmap="tab20",
+            vmin=-0.5,
+            vmax=19.5,
+            extent=_extent(layout),
+            interpolation="nearest",
+        )
+        _draw_layout(axes, layout, through)
+    return figure
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure to a PNG, PDF or SVG file, whole or not at all."""
+    kind = figure_format(path)
+    with atomic_file(path) as file:
+        figure.savefig(file, format=kind, dpi=150)
+
+
+def figure_format(path: str | os.PathLike[str]) -> str:
+    """Return the format that a file name asks for.
+
+    Raises
+    ------
+    ValueError
+        If it is none of png, pdf and svg.
+    """
+    kind = Path(path).suffix.lower().removeprefix(".")
+    if kind not in ("png", "pdf", "svg"):
+        raise ValueError(f"a picture must be .png, .pdf or .svg, got {os.fspath(path)!r}")
+    return kind
+
+
+def check_matplotlib() -> None:
+    """Refuse to go on where matplotlib is missing, and say how to install it.
+
+    Raises
+    ------
+    ModuleNotFoundError
+    """
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            'pictures need matplotlib: pip install "aggmaze[plots]"'
+        ) from None
+
+
+Through = tuple[int, ...]
+
+
+def _panels(layout: Layout, title: str) -> tuple[Figure, list[tuple[Axes, Through]]]:
+    """Make a figure, and for each panel its axes and the point that its plane goes through."""
+    check_matplotlib()
+    from matplotlib.figure import Figure
+
+    grid = layout.grid
+    goal = tuple(int(x) for x in grid.coords(layout.goal))
+    layers = [goal]
+    if grid.num_dims > 2:
+        depth = grid.shape[2]
+        shown = np.unique(np.linspace(0, depth - 1, min(depth, _MOST_LAYERS)).round().astype(int))
+        layers = [(*goal[:2], int(z), *goal[3:]) for z in shown]
+    columns = min(len(layers), math.ceil(math.sqrt(len(layers) * 1.5)))
+    rows = math.ceil(len(layers) / columns)
+    nx, ny = (*grid.shape, 1)[:2]
+    side = 6.0 if len(layers) == 1 else 2.6
+    scale = side / max(nx, ny)
+    width = columns * max(1.2, nx * scale) + 1.4
+    height = rows * max(1.0, ny * scale) + 0.6
+    figure = Figure(figsize=(width, height), layout="constrained")
+    panels = []
+    for index, through in enumerate(layers):
+        axes = figure.add_subplot(rows, columns, index + 1)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        if len(layers) > 1:
+            axes.set_title(f"axis 2 at {through[2]}", fontsize=9)
+        panels.append((axes, through))
+    if title:
+        figure.suptitle(title, fontsize=11)
+    return figure, panels
+
+
+def _colours() -> Colormap:
+    """Return viridis, safe for the colour-blind, without its dark end that would hide walls."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(colormaps["viridis"](np.linspace(1.0, 0.32, 256)))
+
+
+def _extent(layout: Layout) -> tuple[float, float, float, float]:
+    nx, ny = (*layout.grid.shape, 1)[:2]
+    return (-0.5, nx - 0.5, -0.5, ny - 0.5)
+
+
+def _cells(layout: Layout, values: NDArray[Any], through: Through) -> NDArray[Any]:
+    return layout.grid.to_image(values, through=through)
+
+
+def _draw_layout(axes: Axes, layout: Layout, through: Through) -> None:
+    """Draw walls, contour lines of the terrain, and the goal."""
+    from matplotlib.collections import LineCollection
+
+    nx, ny = (*layout.grid.shape, 1)[:2]
+    if layout.heights is not None and min(nx, ny) > 1:
+        heights = _cells(layout, layout.heights, through)[::-1]
+        axes.contour(heights, levels=8, colors="black", linewidths=0.4, alpha=0.45)
+    elif layout.heights is None and max(nx, ny) <= _MOST_WALLED:
+        width = 2.0 if max(nx, ny) <= 30 else 0.6
+        segments = []
+        for axis in range(min(2, layout.grid.num_dims)):
+            closed = ~_cells(layout, layout.passages[:, axis], through)[::-1].astype(bool)
+            y, x = np.nonzero(closed)
+            if axis == 0:
+                ends = (x + 0.5, y - 0.5, x + 0.5, y + 0.5)
+            else:
+                ends = (x - 0.5, y + 0.5, x + 0.5, y + 0.5)
+            segments.append(np.stack(ends, axis=1).reshape(-1, 2, 2))
+        axes.add_collection(
+            LineCollection(
+                list(np.concatenate(segments)),
+                colors=_WALL,
+                linewidths=width,
+                capstyle="projecting",
+            )
+        )
+    goal = layout.grid.coords(layout.goal)
+    if tuple(goal[2:]) == through[2:]:
+        x, y = (*goal, 0)[:2]
+        axes.plot(
+            x,
+            y,
+            "*",
+            color="#ffd400",
+            markeredgecolor="black",
+            markersize=13,
+            zorder=6,
+            clip_on=False,
+        )
+
+
+def _draw_policy(axes: Axes, layout: Layout, policy: NDArray[np.int64], through: Through) -> None:
+    """Draw the moves within a plane as arrows, those out of it as signs."""
+    nx, ny = (*layout.grid.shape, 1)[:2]
+    step = math.ceil(max(nx, ny) / _MOST_ARROWS)
+    if step > 1 and layout.heights is None:
+        return
+    actions = _cells(layout, policy, through)[::-1]
+    states = _cells(layout, np.arange(layout.grid.num_states), through)[::-1]
+    y, x = (index.reshape(-1) for index in np.mgrid[0:ny:step, 0:nx:step])
+    chosen, states = actions[y, x], states[y, x]
+    axis, sign = chosen // 2, 2 * (chosen % 2) - 1
+    inside = states != layout.goal
+    for within, dx, dy in ((axis == 0, sign, 0 * sign), (axis == 1, 0 * sign, sign)):
+        shown = within & inside
+        axes.quiver(
+            x[shown],
+            y[shown],
+            dx[shown],
+            dy[shown],
+            pivot="mid",
+            angles="xy",
+            scale_units="xy",
+            scale=1.6 / step,
+            width=0.1 * step,
+            units="xy",
+            headwidth=3.2,
+            headlength=3.2,
+            headaxislength=3.0,
+            color=_WALL,
+            zorder=4,
+        )
+    for marker, direction in (("$+$", 1), ("$-$", -1)):
+        shown = (axis >= 2) & (sign == direction) & inside
+        axes.plot(
+            x[shown],
+            y[shown],
+            marker=marker,
+            color="black",
+            markersize=5,
+            linestyle="none",
+            zorder=4,
+        )
+
+
+def _draw_path(axes: Axes, layout: Layout, path: NDArray[np.int64], through: Through) -> None:
+    """Draw what of a path lies in a plane, and where it starts."""
+    coords = layout.grid.coords(path).astype(float)
+    here = (coords[:, 2:] == through[2:]).all(axis=1)
+    flat = np.column_stack([coords, np.zeros(len(coords))])[:, :2]
+    flat[~here] = np.nan  # a gap in the line
+    axes.plot(flat[:, 0], flat[:, 1], "-", color=_PATH, linewidth=2.2, zorder=5)
+    if here[0]:
+        axes.plot(
+            flat[0, 0],
+            flat[0, 1],
+            "o",
+            color=_PATH,
+            markeredgecolor="black",
+            markersize=8,
+            zorder=6,
+        )
