@@ -97,6 +97,10 @@ class MoveMDP(Immutable):
             raise ValueError(f"initial must have shape ({len(costs)},), got {distribution.shape}")
         if bump_cost is None:
             bump_cost = max(0.0, float(costs.max(where=available, initial=0.0)))
+        # Kernels read the successors of unavailable moves too, without use of what they read.
+        if not available.all():
+            own = np.arange(len(costs))[:, np.newaxis]
+            table = np.where((table >= 0) & (table < len(costs)), table, own)
         object.__setattr__(
             self, "successors", readonly(np.ascontiguousarray(table, dtype=np.int32))
         )

@@ -97,7 +97,15 @@ class MoveBackups:
         self.model = model
         self.gamma = gamma
         chosen, every = model.slip_weights
-        self._tables = (readonly(model.successors), readonly(model.move_costs), chosen, every)
+        # Whether it may pay to choose the worst move, hoping to slip: with p < 1/n.
+        reverses = bool((chosen < 0).any())
+        self._tables = (
+            readonly(model.successors),
+            readonly(model.move_costs),
+            chosen,
+            every,
+            reverses,
+        )
         self._max_cost = float(np.abs(model.move_costs).max(where=model.available, initial=0.0))
 
     def sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
@@ -213,31 +221,37 @@ _NO_LABELS = readonly(np.empty(0, dtype=np.int32))
 
 
 @njit(cache=True, inline="always")
-def _move_backup(successors, move_costs, chosen, every, gamma, V, labels, aggregated, s):  # type: ignore[no-untyped-def]
+def _move_backup(  # type: ignore[no-untyped-def]
+    successors, move_costs, chosen, every, reverses, gamma, V, labels, aggregated, s
+):
+    # Without branches on availability, which mazes make hard to predict: half the time.
     total = 0.0
     smallest = np.inf
     largest = -np.inf
     n = 0
     for m in range(successors.shape[1]):
         cost = move_costs[s, m]
-        if cost < np.inf:
-            following = successors[s, m]
-            q = cost + gamma * (V[labels[following]] if aggregated else V[following])
-            total += q
-            n += 1
-            smallest = q if q < smallest else smallest
-            largest = q if q > largest else largest
-    if n == 0:
-        return 0.0
-    extreme = smallest if chosen[n] >= 0.0 else largest
-    return chosen[n] * extreme + every[n] * total
+        following = successors[s, m]
+        q = cost + gamma * (V[labels[following]] if aggregated else V[following])
+        available = cost < np.inf
+        total += q if available else 0.0
+        n += 1 if available else 0
+        smallest = q if q < smallest else smallest
+        if reverses:
+            largest = q if available and q > largest else largest
+    extreme = smallest
+    if reverses and chosen[n] < 0.0:
+        extreme = largest
+    return chosen[n] * extreme + every[n] * total if n > 0 else 0.0
 
 
 @njit(cache=True)
-def _move_sweep(successors, move_costs, chosen, every, gamma, V, out):  # type: ignore[no-untyped-def]
+def _move_sweep(successors, move_costs, chosen, every, reverses, gamma, V, out):  # type: ignore[no-untyped-def]
     residual_low, residual_high, low, high = np.inf, -np.inf, np.inf, -np.inf
     for s in range(successors.shape[0]):
-        value = _move_backup(successors, move_costs, chosen, every, gamma, V, _NO_LABELS, False, s)
+        value = _move_backup(
+            successors, move_costs, chosen, every, reverses, gamma, V, _NO_LABELS, False, s
+        )
         residual = value - V[s]
         residual_low = residual if residual < residual_low else residual_low
         residual_high = residual if residual > residual_high else residual_high
@@ -248,15 +262,17 @@ def _move_sweep(successors, move_costs, chosen, every, gamma, V, out):  # type: 
 
 
 @njit(cache=True)
-def _move_aggregated(successors, move_costs, chosen, every, gamma, states, W, labels, out):  # type: ignore[no-untyped-def]
+def _move_aggregated(  # type: ignore[no-untyped-def]
+    successors, move_costs, chosen, every, reverses, gamma, states, W, labels, out
+):
     for j in range(len(states)):
         out[j] = _move_backup(
-            successors, move_costs, chosen, every, gamma, W, labels, True, states[j]
+            successors, move_costs, chosen, every, reverses, gamma, W, labels, True, states[j]
         )
 
 
 @njit(cache=True, inline="always")
-def _move_actions(successors, move_costs, chosen, every, gamma, V, s, Q):  # type: ignore[no-untyped-def]
+def _move_actions(successors, move_costs, chosen, every, reverses, gamma, V, s, Q):  # type: ignore[no-untyped-def]
     """Write the value of each action in a state into Q, shape (M,); return their number."""
     total = 0.0
     n = 0
@@ -274,19 +290,21 @@ def _move_actions(successors, move_costs, chosen, every, gamma, V, s, Q):  # typ
 
 
 @njit(cache=True)
-def _move_q_values(successors, move_costs, chosen, every, gamma, V, Q):  # type: ignore[no-untyped-def]
+def _move_q_values(successors, move_costs, chosen, every, reverses, gamma, V, Q):  # type: ignore[no-untyped-def]
     for s in range(successors.shape[0]):
-        if _move_actions(successors, move_costs, chosen, every, gamma, V, s, Q[s]) == 0:
+        if _move_actions(successors, move_costs, chosen, every, reverses, gamma, V, s, Q[s]) == 0:
             Q[s] = 0.0
 
 
 @njit(cache=True)
-def _move_greedy(successors, move_costs, chosen, every, gamma, V, distances, slack, tie, policy):  # type: ignore[no-untyped-def]
+def _move_greedy(  # type: ignore[no-untyped-def]
+    successors, move_costs, chosen, every, reverses, gamma, V, distances, slack, tie, policy
+):
     num_moves = successors.shape[1]
     Q = np.empty(num_moves)
     steps = np.empty(num_moves)
     for s in range(successors.shape[0]):
-        n = _move_actions(successors, move_costs, chosen, every, gamma, V, s, Q)
+        n = _move_actions(successors, move_costs, chosen, every, reverses, gamma, V, s, Q)
         total = 0.0
         for m in range(num_moves):
             if move_costs[s, m] < np.inf:
