@@ -98,19 +98,13 @@ class MoveBackups:
         self.gamma = gamma
         chosen, every = model.slip_weights
         # Whether it may pay to choose the worst move, hoping to slip: with p < 1/n.
-        reverses = bool((chosen < 0).any())
-        self._tables = (
-            readonly(model.successors),
-            readonly(model.move_costs),
-            chosen,
-            every,
-            reverses,
-        )
+        self._reverses = bool((chosen < 0).any())
+        self._moves = (readonly(model.successors), readonly(model.move_costs), chosen, every)
         self._max_cost = float(np.abs(model.move_costs).max(where=model.available, initial=0.0))
 
     def sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
         """Write TV into ``out``."""
-        return Sweep(*_move_sweep(*self._tables, self.gamma, V, out))
+        return Sweep(*_move_sweep(*self._moves, self._reverses, self.gamma, V, out))
 
     def aggregated(
         self,
@@ -120,12 +114,12 @@ class MoveBackups:
         out: NDArray[np.float64],
     ) -> None:
         """Write the backups of the listed states under aggregation into ``out``."""
-        _move_aggregated(*self._tables, self.gamma, states, W, labels, out)
+        _move_aggregated(*self._moves, self._reverses, self.gamma, states, W, labels, out)
 
     def q_values(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the value of each action, shape (S, A)."""
         Q = np.empty(self.model.move_costs.shape)
-        _move_q_values(*self._tables, self.gamma, V, Q)
+        _move_q_values(*self._moves, self.gamma, V, Q)
         return Q
 
     def greedy(
@@ -133,7 +127,7 @@ class MoveBackups:
     ) -> NDArray[np.int64]:
         """Return the policy that is greedy within ``slack``."""
         policy = np.empty(self.model.num_states, dtype=np.int64)
-        _move_greedy(*self._tables, self.gamma, V, distances, slack, tie, policy)
+        _move_greedy(*self._moves, self.gamma, V, distances, slack, tie, policy)
         return policy
 
     def rounding(self, max_value: float) -> float:
@@ -272,7 +266,7 @@ def _move_aggregated(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always")
-def _move_actions(successors, move_costs, chosen, every, reverses, gamma, V, s, Q):  # type: ignore[no-untyped-def]
+def _move_actions(successors, move_costs, chosen, every, gamma, V, s, Q):  # type: ignore[no-untyped-def]
     """Write the value of each action in a state into Q, shape (M,); return their number."""
     total = 0.0
     n = 0
@@ -290,21 +284,21 @@ def _move_actions(successors, move_costs, chosen, every, reverses, gamma, V, s, 
 
 
 @njit(cache=True)
-def _move_q_values(successors, move_costs, chosen, every, reverses, gamma, V, Q):  # type: ignore[no-untyped-def]
+def _move_q_values(successors, move_costs, chosen, every, gamma, V, Q):  # type: ignore[no-untyped-def]
     for s in range(successors.shape[0]):
-        if _move_actions(successors, move_costs, chosen, every, reverses, gamma, V, s, Q[s]) == 0:
+        if _move_actions(successors, move_costs, chosen, every, gamma, V, s, Q[s]) == 0:
             Q[s] = 0.0
 
 
 @njit(cache=True)
 def _move_greedy(  # type: ignore[no-untyped-def]
-    successors, move_costs, chosen, every, reverses, gamma, V, distances, slack, tie, policy
+    successors, move_costs, chosen, every, gamma, V, distances, slack, tie, policy
 ):
     num_moves = successors.shape[1]
     Q = np.empty(num_moves)
     steps = np.empty(num_moves)
     for s in range(successors.shape[0]):
-        n = _move_actions(successors, move_costs, chosen, every, reverses, gamma, V, s, Q)
+        n = _move_actions(successors, move_costs, chosen, every, gamma, V, s, Q)
         total = 0.0
         for m in range(num_moves):
             if move_costs[s, m] < np.inf:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import math
 import os
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import gymnasium as gym
 import numpy as np
 import typer
@@ -44,7 +44,32 @@ _SHOW_AFTER = 1.0
 _LINE_EVERY = 10.0
 
 
-@app.command("solve")
+Command = Callable[..., None]
+
+
+def reported(command: Command) -> Command:
+    """Turn what goes wrong in a command into one line on stderr and an exit code."""
+
+    @functools.wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except KeyboardInterrupt:
+            err.print("interrupted", highlight=False)
+            raise typer.Exit(130) from None
+        except (ValueError, TypeError, OSError, ModuleNotFoundError, MemoryError) as error:
+            err.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
+            raise typer.Exit(2) from None
+
+    return run
+
+
+@app.command(
+    "solve",
+    epilog="Ends with 0 if the accuracy or budget asked for is met, 1 if it stopped short of the "
+    "accuracy, 2 on bad use, 130 on Ctrl-C (with the best so far).",
+)
+@reported
 def solve_command(
     env_id: Annotated[
         str,
@@ -85,11 +110,7 @@ def solve_command(
         ),
     ] = None,
 ) -> None:
-    """Solve an environment, roll the policy out, and say how good the result is.
-
-    Ends with 0 if the accuracy or the budget asked for is met, 1 if it stopped short of the
-    accuracy, 2 on bad use, 130 on Ctrl-C (with the best so far).
-    """
+    """Solve an environment, roll the policy out, and say how good the result is."""
     if episodes < 0:
         raise ValueError(f"--episodes must not be negative, got {episodes}")
     env = make_env(env_id, settings or [])
@@ -140,6 +161,7 @@ def solve_command(
 
 
 @app.command("list")
+@reported
 def list_command() -> None:
     """List the registered environments of this project and of Gymnasium that expose a model."""
     table = Table(box=None, pad_edge=False)
@@ -221,21 +243,7 @@ def check_outputs(env: gym.Env[Any, Any], save: Path | None, image: Path | None)
 
 def main() -> None:
     """Run the command and end the process with its exit code."""
-    try:
-        code = app(standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        code = 2
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        err.print("interrupted", highlight=False)
-        code = 130
-    except (ValueError, TypeError, OSError, ModuleNotFoundError, MemoryError) as error:
-        err.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
-        code = 2
-    sys.exit(code)
+    app()
 
 
 class _ProgressLine:

@@ -1,0 +1,134 @@
+"""Pictures of plans."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+import planners
+from planners.plotting import (
+    check_matplotlib,
+    figure_format,
+    plot_megastates,
+    plot_plan,
+    save_figure,
+)
+from planners.policies import greedy_path
+
+
+@pytest.mark.parametrize(
+    ("env_id", "arguments"),
+    [
+        ("StandardMaze-v0", {"shape": (7, 5)}),
+        ("StandardMaze-v0", {"shape": (1, 40)}),
+        ("StandardMaze-v0", {"shape": (250, 210)}),
+        ("TerrainMaze-v0", {"shape": (90, 100)}),
+        ("NDMaze-v0", {"shape": (9,)}),
+        ("NDMaze-v0", {"shape": (3, 4, 30)}),
+        ("NDMaze-v0", {"shape": (3, 4, 2, 3), "kind": "terrain"}),
+    ],
+)
+def test_every_maze_is_drawn(env_id: str, arguments: dict[str, object], tmp_path: Path) -> None:
+    env = gym.make(env_id, **arguments)
+    layout = env.get_wrapper_attr("layout")
+    model = planners.as_model(env)
+    result = planners.solve(env, gamma=0.95, method="adaptive_aggregation", num_iterations=20)
+    path = greedy_path(model, result.policy, model.num_states - 1)
+    assert result.labels is not None
+    for name, figure in {
+        "plan": plot_plan(layout, result.values, result.policy, path, title="A plan"),
+        "megastates": plot_megastates(layout, result.labels, title="Mega-states"),
+    }.items():
+        target = tmp_path / f"{name}.png"
+        save_figure(figure, target)
+        with Image.open(target) as picture:
+            pixels = np.asarray(picture.convert("RGB")).reshape(-1, 3)
+        assert len(np.unique(pixels, axis=0)) > 10
+
+
+def test_colours_stand_where_the_values_are() -> None:
+    env = gym.make("TerrainMaze-v0", shape=(5, 3))
+    layout = env.get_wrapper_attr("layout")
+    values = np.arange(15.0)
+    figure = plot_plan(layout, values)
+    drawn = np.asarray(figure.axes[0].images[0].get_array())
+    for state, (x, y) in enumerate(layout.grid.coords(np.arange(15))):
+        assert drawn[2 - y, x] == values[state]
+    # The extent puts the cell of position (x, y) around the point (x, y).
+    assert figure.axes[0].images[0].get_extent() == [-0.5, 4.5, -0.5, 2.5]
+
+
+def test_walls_are_drawn_where_passages_are_missing() -> None:
+    layout = gym.make("StandardMaze-v0", shape=(6, 4)).get_wrapper_attr("layout")
+    figure = plot_plan(layout, np.arange(24.0))
+    drawn = {
+        tuple(np.asarray(segment).ravel())
+        for segment in figure.axes[0].collections[0].get_segments()
+    }
+    expected = set()
+    for state, (x, y) in enumerate(layout.grid.coords(np.arange(24))):
+        if not layout.passages[state, 0]:
+            expected.add((x + 0.5, y - 0.5, x + 0.5, y + 0.5))
+        if not layout.passages[state, 1]:
+            expected.add((x - 0.5, y + 0.5, x + 0.5, y + 0.5))
+    assert drawn == expected
+
+
+def test_the_path_is_the_policys() -> None:
+    env = gym.make("StandardMaze-v0", shape=(6, 6))
+    model = planners.as_model(env)
+    result = planners.solve(env, gamma=0.9)
+    path = greedy_path(model, result.policy, 35)
+    assert path[0] == 35
+    assert path[-1] == 0
+    env.reset(options={"state": 35})
+    walked = [35, *(int(env.step(result.policy[state])[0]) for state in path[:-1])]
+    np.testing.assert_array_equal(path, walked)
+    # The same from the general sparse table, by its likeliest outcomes.
+    np.testing.assert_array_equal(path, greedy_path(model.to_tabular(), result.policy, 35))
+
+
+def test_a_path_that_comes_back_to_itself_ends() -> None:
+    model = planners.as_model(gym.make("TerrainMaze-v0", shape=(4, 4)))
+    up_and_down = np.where(np.arange(16) % 4 == 3, 2, 3)
+    np.testing.assert_array_equal(greedy_path(model, up_and_down, 12), [12, 13, 14, 15, 14])
+
+
+def test_formats(tmp_path: Path) -> None:
+    figure = Figure()
+    for suffix, magic in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")):
+        target = tmp_path / f"figure.{suffix}"
+        save_figure(figure, target)
+        assert target.read_bytes().startswith(magic)
+    for name in ("figure.jpg", "figure"):
+        with pytest.raises(ValueError, match=name):
+            figure_format(name)
+
+
+def test_a_picture_that_fails_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "figure.png"
+    target.write_bytes(b"old")
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise OSError("disk full")
+
+    figure = Figure()
+    monkeypatch.setattr(figure, "savefig", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save_figure(figure, target)
+    assert target.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_without_matplotlib_the_install_line_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "aggmaze\[plots\]"'):
+        check_matplotlib()
