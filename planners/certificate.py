@@ -35,7 +35,7 @@ class Certificate:
     ----------
     low, high : float
     allowance : float
-        What of the width ``high - low`` is due to rounding, roughly: no more sweeps remove it.
+        What of the half width is due to the rounding of backups: no more sweeps remove it.
     """
 
     low: float
@@ -105,5 +105,5 @@ class Certifier:
         return Certificate(
             low - slack - _SLIP * abs(low),
             high + slack + _SLIP * abs(high),
-            2 * rounding / (1 - self._gamma),
+            rounding / (1 - self._gamma),
         )

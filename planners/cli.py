@@ -140,11 +140,19 @@ def solve_command(
         )
     if save is not None:
         result.save(save)
-    found = arrival(model, result)
-    rolled = limit = None
-    if episodes > 0 and result.status != Status.INTERRUPTED:
-        limit = _episode_limit(env, found)
-        rolled = rollout(env.unwrapped, result, episodes=episodes, seed=seed, max_steps=limit)
+    interrupted = result.status == Status.INTERRUPTED
+    found = rolled = limit = None
+    try:
+        with err.status("looking where the policy goes"):
+            found = arrival(model, result)
+        if episodes > 0 and not interrupted:
+            limit = _episode_limit(env, found)
+            with err.status("rolling out"):
+                rolled = rollout(
+                    env.unwrapped, result, episodes=episodes, seed=seed, max_steps=limit
+                )
+    except KeyboardInterrupt:
+        interrupted = True  # what is known so far is still printed
     _print_table(env_id, model, result, found, rolled, limit)
     if image is not None:
         layout: aggmaze.Layout = env.get_wrapper_attr("layout")
@@ -154,7 +162,7 @@ def solve_command(
     for written, what in ((save, "result"), (image, "values, policy and greedy path")):
         if written is not None:
             out.print(f"{what} in {written}", highlight=False, soft_wrap=True)
-    if result.status == Status.INTERRUPTED:
+    if interrupted:
         raise typer.Exit(130)
     if not is_success(result.status):
         raise typer.Exit(1)
@@ -291,7 +299,7 @@ def _print_table(
     env_id: str,
     model: Model,
     result: SolveResult,
-    found: Arrival,
+    found: Arrival | None,
     rolled: Rollouts | None,
     limit: int | None,
 ) -> None:
@@ -322,7 +330,8 @@ def _print_table(
             f"{_mean(rolled.returns)} undiscounted, {rolled.lengths.mean():.1f} steps, "
             f"{100 * rolled.successes.mean():.3g} % of the episodes terminated",
         )
-    table.add_row("policy", describe_arrival(found, result.gamma))
+    if found is not None:
+        table.add_row("policy", describe_arrival(found, result.gamma))
     out.print(table, highlight=False)
 
 

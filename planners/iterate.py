@@ -168,7 +168,8 @@ def iterate(
     clock = Clock()
     certifier = Certifier(backups)
     gamma = backups.gamma
-    # In exact arithmetic this many sweeps halve the range of the residual.
+    # In exact arithmetic this many sweeps halve the range of the residual: where they do not,
+    # rounding has the better of it.
     window = max(1, math.ceil(math.log(0.5) / math.log(gamma))) if gamma > 0 else 1
     ranges: list[float] = []
     record = _Record()
@@ -191,16 +192,15 @@ def iterate(
                 bound = certificate.half_width if solver.recentres else certificate.radius
             progress = record.add(step, clock.seconds(), bound, solver)
 
-            if sweep is not None and budget.has_tolerance:
+            if certificate is not None and sweep is not None and budget.has_tolerance:
                 max_value = max(-sweep.low, sweep.high)
                 target = budget.target(max_value)
                 ranges.append(sweep.residual_high - sweep.residual_low)
                 if bound <= target:
                     status, message = Status.CONVERGED, f"bound {bound:.3g} <= {target:.3g}"
-                elif (
-                    solver.recentres
-                    and len(ranges) > window
-                    and ranges[-1] >= 0.9 * ranges[-1 - window]
+                elif solver.recentres and (
+                    bound <= 2 * certificate.allowance
+                    or (len(ranges) > window and ranges[-1] >= 0.9 * ranges[-1 - window])
                 ):
                     status = Status.STOPPED_SHORT
                     message = (

@@ -1,0 +1,74 @@
+"""Every example in the README runs, in order, and its policies arrive."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+import planners
+from planners import cli
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_the_python_examples_run_and_arrive(capsys: pytest.CaptureFixture[str]) -> None:
+    examples = blocks("python")
+    assert len(examples) >= 3
+    names: dict[str, Any] = {}
+    for example in examples:
+        exec(compile(example, "README.md", "exec"), names)
+        if isinstance(names["env"], gym.Env):
+            found = planners.arrival(names["env"], names["result"])
+            assert found.share_of_states == 1.0
+            assert found.share_of_starts == 1.0
+    bound, observed, share = capsys.readouterr().out.splitlines()
+    assert "converged" in bound
+    values = [float(number) for number in observed.split()]
+    assert abs(values[0] - values[1]) < 1.0
+    assert share == "1.0"
+    # Staying in state 1 with action 1 gains 2 a step.
+    values = planners.solve(names["model"], gamma=0.9, tol=1e-9).values
+    assert values[1] == pytest.approx(-20.0)
+
+
+def test_the_commands_run_and_arrive(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
+    commands = [
+        shlex.split(line, comments=True)
+        for block in blocks("sh")
+        for line in block.splitlines()
+        if "aggmaze " in line
+    ]
+    assert len(commands) >= 3
+    for command in commands:
+        monkeypatch.setattr(sys, "argv", ["aggmaze", *command[1:]])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code == 0
+        printed = capsys.readouterr().out
+        if command[1] == "solve":
+            assert "100 % of the starts and 100 % of the states" in printed
+    assert (tmp_path / "plan.png").is_file()
+
+
+def test_files_and_names_that_the_readme_mentions_exist() -> None:
+    paths = re.findall(r"`((?:planners|aggmaze|scripts)/[\w/.]*)`", README)
+    assert len(paths) > 5
+    for path in paths:
+        assert (ROOT / path).exists(), path
+    for name in re.findall(r"`planners\.(\w+)[`(]", README):
+        assert hasattr(planners, name), name
