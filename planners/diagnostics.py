@@ -13,15 +13,18 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
 from planners.adapters import as_model
+from planners.chains import OrderedChain
 from planners.policies import distances_to, policy_model, steps_to_terminal
 from planners.result import SolveResult
 
-_PASSES = 10_000
+# Chains that slip out of a valley once in a blue moon take for ever to settle: a bound on the work,
+# in transitions followed.
+_MOST_WORK = 400_000_000
+_LEAST_PASSES = 50
 _STEP_TOLERANCE = 1e-9
 
 
@@ -55,7 +58,10 @@ class Arrival:
         Share of the non-terminal states that do.
     expected_steps : float or None
         Expected number of steps from the starts that arrive, weighted by the start distribution;
-        None where none does, or where episodes are so long that it was not computed.
+        None where none does.
+    expected_steps_exact : bool
+        Whether that is the number; else episodes are so long that only a number which they exceed
+        was computed.
     attractors : tuple of Attractor
         Where it settles otherwise, the largest share first.
     farthest : int
@@ -66,6 +72,7 @@ class Arrival:
     share_of_starts: float
     share_of_states: float
     expected_steps: float | None
+    expected_steps_exact: bool
     attractors: tuple[Attractor, ...]
     farthest: int
 
@@ -95,12 +102,14 @@ def arrival(model_or_env: Any, policy: SolveResult | ArrayLike) -> Arrival:
     farthest = steps_to_terminal(model).max()
     listed = model.num_states - model.num_added_states
     started = float(model.initial[arrives].sum())
+    steps = _expected_steps(chain.transitions, model.terminal, arrives, model.initial)
     return Arrival(
         arrives=arrives[:listed],
         # A sum of probabilities may miss 1 by rounding.
         share_of_starts=1.0 if arrives[model.initial > 0].all() else started,
         share_of_states=np.count_nonzero(arrives & inside) / num_inside if num_inside else 1.0,
-        expected_steps=_expected_steps(chain.transitions, model.terminal, arrives, model.initial),
+        expected_steps=None if steps is None else steps[0],
+        expected_steps_exact=steps is None or steps[1],
         attractors=tuple(Attractor(attractors[i], basins[i] / num_inside) for i in order),
         farthest=max(0, int(farthest)),
     )
@@ -126,49 +135,21 @@ def _expected_steps(
     terminal: NDArray[np.bool_],
     arrives: NDArray[np.bool_],
     initial: NDArray[np.float64],
-) -> float | None:
+) -> tuple[float, bool] | None:
+    """Return the expected steps, or what they exceed, and whether they are exact."""
     weights = np.where(arrives, initial, 0.0)
     if weights.sum() == 0:
         return None
-    # Nearest first, so that one pass is exact where nothing slips.
-    distances, _ = distances_to(transitions, np.flatnonzero(terminal))
-    order = np.argsort(distances, kind="stable")
-    order = order[(arrives & ~terminal)[order]]
-    steps = np.zeros(len(terminal))
-    settled = _hitting_times(
-        transitions.indptr.astype(np.int64),
-        transitions.indices.astype(np.int32),
-        transitions.data,
-        order,
-        steps,
-        _PASSES,
-        _STEP_TOLERANCE,
+    chain = OrderedChain(transitions, terminal)
+    steps, settled = chain.solve(
+        np.ones(len(terminal)),
+        1.0,
+        among=arrives,
+        tolerance=_STEP_TOLERANCE,
+        max_passes=max(_LEAST_PASSES, _MOST_WORK // chain.num_entries),
+        patient=True,
     )
-    return float(weights @ steps / weights.sum()) if settled else None
-
-
-@njit(cache=True)
-def _hitting_times(indptr, indices, probabilities, order, steps, max_passes, tolerance):  # type: ignore[no-untyped-def]
-    """Solve t = 1 + P t on the ordered states by Gauss-Seidel; return whether it settled."""
-    for _ in range(max_passes):
-        change = 0.0
-        largest = 0.0
-        for s in order:
-            total = 1.0
-            stay = 0.0
-            for entry in range(indptr[s], indptr[s + 1]):
-                following = indices[entry]
-                if following == s:
-                    stay += probabilities[entry]
-                else:
-                    total += probabilities[entry] * steps[following]
-            value = total / (1.0 - stay)
-            change = max(change, abs(value - steps[s]))
-            largest = max(largest, value)
-            steps[s] = value
-        if change <= tolerance * largest:
-            return True
-    return False
+    return float(weights @ steps / weights.sum()), settled
 
 
 def describe_arrival(found: Arrival, gamma: float) -> str:
@@ -180,7 +161,8 @@ def describe_arrival(found: Arrival, gamma: float) -> str:
         f"{_percent(found.share_of_states)} of the states"
     )
     if found.expected_steps is not None:
-        text += f", in {found.expected_steps:,.1f} expected steps"
+        over = "" if found.expected_steps_exact else "over "
+        text += f", in {over}{found.expected_steps:,.1f} expected steps"
     if not found.attractors:
         return text
     largest = found.attractors[0]

@@ -1,7 +1,8 @@
 """The exact value of a policy.
 
 A policy turns a model into one with a single action, whose optimum is the policy's value: value
-iteration on that model, as far as float64 goes, is its evaluation.
+iteration on that model, as far as float64 goes, is its evaluation.  Where there are terminal states
+to work back from, ordered Gauss-Seidel (`planners.chains`) brings it close first.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from planners.adapters import as_model, check_gamma
 from planners.bellman import backups
+from planners.chains import OrderedChain
 from planners.iterate import Budget, iterate
 from planners.policies import policy_model
 from planners.result import Status
@@ -43,9 +45,13 @@ def evaluate(model_or_env: Any, policy: ArrayLike, gamma: float) -> NDArray[np.f
     model = as_model(model_or_env)
     chain = policy_model(model, policy)
     operators = backups(chain, check_gamma(gamma))
+    start = np.zeros(chain.num_states)
+    if chain.terminal.any():
+        ordered = OrderedChain(chain.transitions, chain.terminal)
+        start, _ = ordered.solve(chain.costs[:, 0], operators.gamma)
     solver = ValueIteration(
         operators,
-        np.zeros(chain.num_states),
+        start,
         np.random.default_rng(0),
         ValueIterationOptions(),
     )
