@@ -22,6 +22,19 @@ def check_finite(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a finite number, got {value!r}")
 
 
+def check_positive(name: str, value: Any) -> None:
+    """Refuse what is not a finite real number above 0."""
+    check_finite(name, value)
+    if value <= 0:
+        raise ValueError(f"{name} must be positive, got {value!r}")
+
+
+def check_share(name: str, value: Any) -> None:
+    """Refuse what is not a number in [0, 1]."""
+    if not is_real(value) or not 0.0 <= value <= 1.0:
+        raise ValueError(f"{name} must be in [0, 1], got {value!r}")
+
+
 def check_integer(name: str, value: Any, least: int = 0, below: int | None = None) -> int:
     """Return an integer at least ``least`` and below ``below``, and refuse anything else.
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.checks import check_choice, check_finite
+from aggmaze.checks import check_choice, check_finite, check_positive, check_share
 from aggmaze.grid import Grid
 from aggmaze.layouts.heights import heights
 from aggmaze.layouts.layout import Layout, open_passages
@@ -53,8 +53,7 @@ class StandardRecipe:
 
     def __post_init__(self) -> None:
         check_choice("generator", self.generator, GENERATORS)
-        if not 0.0 <= self.loops <= 1.0:
-            raise ValueError(f"loops must be in [0, 1], got {self.loops!r}")
+        check_share("loops", self.loops)
         check_finite("step_cost", self.step_cost)
         check_finite("goal_reward", self.goal_reward)
 
@@ -122,13 +121,13 @@ def maze_model(
         Positive factor of every cost.
     """
     check_choice("start", start, STARTS)
-    check_finite("cost_scale", cost_scale)
-    if cost_scale <= 0:
-        raise ValueError(f"cost_scale must be positive, got {cost_scale!r}")
+    check_positive("cost_scale", cost_scale)
     num_states = layout.grid.num_states
     successors, _ = layout.grid.neighbours()
-    costs = recipe.move_costs(layout, successors)
-    costs *= cost_scale
+    with np.errstate(over="ignore"):
+        costs = recipe.move_costs(layout, successors) * cost_scale
+    if not np.isfinite(costs).all():
+        raise ValueError(f"costs overflow: {recipe} with cost_scale={cost_scale!r}")
     available = layout.available()
     available[layout.goal] = False
     costs[~available] = np.inf

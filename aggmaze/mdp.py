@@ -7,7 +7,7 @@ model.  Models are immutable: their arrays are read-only, so copies share them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NoReturn, Self
 
@@ -15,6 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
+
+from aggmaze.checks import check_positive, is_real
 
 # A row may miss 1 by this much: what printing and adding probabilities loses, no more.
 ROW_SUM_TOLERANCE = 1e-9
@@ -42,6 +44,9 @@ class Immutable:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Unpickled arrays can be written to.
         for value in state.values():
@@ -66,7 +71,8 @@ class TabularMDP(Immutable):
     costs : array_like, shape (S, A)
         Expected cost of each action.
     action_mask : array_like of bool, shape (S, A), optional
-        Which actions are available; all by default.  Every state needs one.
+        Which actions are available; all by default.  Every state needs one.  The row of an
+        unavailable action may be empty: it then stays in place, at ``max(0, largest cost)``.
     terminal : array_like of bool, shape (S,), optional
         Terminal states: every action leads back to the state and costs nothing.  By default
         exactly the states of which that is true.
@@ -115,6 +121,13 @@ class TabularMDP(Immutable):
                 f"transitions must have shape (S*A, S) = {rows} for {num_states} states and "
                 f"{num_actions} actions, got {matrix.shape}"
             )
+        mask = np.ones(costs.shape, bool) if action_mask is None else action_mask
+        mask = _table(mask, "action_mask", np.bool_, costs.shape)
+        if outcome_costs is not None:
+            outcome_costs = _table(outcome_costs, "outcome_costs", np.float64, (matrix.nnz,))
+        empty = np.flatnonzero(~mask.reshape(-1) & (np.diff(matrix.indptr) == 0))
+        if len(empty):
+            matrix, costs, outcome_costs = _with_loops(matrix, costs, mask, outcome_costs, empty)
         matrix = sp.csr_array(
             (
                 readonly(np.ascontiguousarray(matrix.data, dtype=np.float64)),
@@ -123,10 +136,6 @@ class TabularMDP(Immutable):
             ),
             shape=rows,
         )
-        mask = np.ones(costs.shape, bool) if action_mask is None else action_mask
-        mask = _table(mask, "action_mask", np.bool_, costs.shape)
-        if outcome_costs is not None:
-            outcome_costs = _table(outcome_costs, "outcome_costs", np.float64, (matrix.nnz,))
         if not 0 <= num_added_states < num_states:
             raise ValueError(
                 f"num_added_states must be in [0, {num_states}), got {num_added_states}"
@@ -169,6 +178,7 @@ class TabularMDP(Immutable):
 
     def scaled(self, factor: float) -> TabularMDP:
         """Return the model with every cost multiplied by a positive factor."""
+        check_positive("factor", factor)
         outcome_costs = None if self.outcome_costs is None else factor * self.outcome_costs
         return replace(self, costs=factor * self.costs, outcome_costs=outcome_costs)
 
@@ -190,16 +200,18 @@ class TabularMDP(Immutable):
 
     def successor_graph(self) -> sp.csr_array:
         """Return which states each state may lead to by an available action, shape (S, S)."""
-        matrix = self.transitions
-        weights = matrix.data.copy()
-        weights[np.repeat(~self.action_mask.reshape(-1), np.diff(matrix.indptr))] = 0.0
-        graph = sp.csr_array(
-            (weights, matrix.indices, matrix.indptr[:: self.num_actions]),
+        matrix, num_actions = self.transitions, self.num_actions
+        row_of_entry = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        possible = (matrix.data > 0) & self.action_mask.reshape(-1)[row_of_entry]
+        counts = np.bincount(row_of_entry[possible] // num_actions, minlength=self.num_states)
+        return sp.csr_array(
+            (
+                matrix.data[possible],
+                matrix.indices[possible],
+                np.concatenate([[0], np.cumsum(counts)]),
+            ),
             shape=(self.num_states, self.num_states),
         )
-        if not weights.all():
-            graph.eliminate_zeros()
-        return graph
 
     def sample(self, state: int, action: int, uniform: float) -> tuple[int, float, float]:
         """Return the next state, its cost and its probability for a uniform number in [0, 1).
@@ -234,8 +246,7 @@ class TabularMDP(Immutable):
             )
         sums = np.bincount(row_of_entry, weights=matrix.data, minlength=matrix.shape[0])
         available = self.action_mask.reshape(-1)
-        empty_and_masked = ~available & (np.diff(matrix.indptr) == 0)
-        bad = np.flatnonzero((np.abs(sums - 1.0) > ROW_SUM_TOLERANCE) & ~empty_and_masked)
+        bad = np.flatnonzero(np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
         if len(bad):
             refuse(bad[0], f"probabilities sum to {sums[bad[0]]}, must sum to 1")
         bad = np.flatnonzero(~np.isfinite(self.costs.reshape(-1)) & available)
@@ -344,27 +355,14 @@ class TabularMDP(Immutable):
         initial : array_like, shape (S,), optional
             Distribution of the first state.
         """
-        num_states, num_actions = len(P), len(P[0])
-        for state in range(num_states):
-            if len(P[state]) != num_actions:
-                raise ValueError(
-                    f"P[{state}] has {len(P[state])} actions where P[0] has {num_actions}"
-                )
-        rows = [P[state][action] for state in range(num_states) for action in range(num_actions)]
+        rows, num_actions = _gym_rows(P)
+        num_states = len(rows) // num_actions
         counts = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
-        try:
-            table = np.array([outcome for row in rows for outcome in row], dtype=np.float64)
-        except (TypeError, ValueError):
-            table = np.empty((0, 0))
-        if table.ndim != 2 or table.shape[1] != 4:
-            raise ValueError(
-                "every P[s][a] must be a list of (probability, next_state, reward, terminated)"
-            )
+        table = _outcome_table(rows, num_actions)
         probabilities, following, rewards, terminated = table.T
-        successors = following.astype(np.int64)
         row_of_entry = np.repeat(np.arange(len(rows)), counts)
         bad = np.flatnonzero(
-            (successors != following) | (successors < 0) | (successors >= num_states)
+            ~((following >= 0) & (following < num_states) & (following == np.floor(following)))
         )
         if len(bad):
             state, action = divmod(int(row_of_entry[bad[0]]), num_actions)
@@ -372,6 +370,7 @@ class TabularMDP(Immutable):
                 f"P[{state}][{action}] leads to state {following[bad[0]]:g}, which is not in "
                 f"[0, {num_states})"
             )
+        successors = following.astype(np.int64)
         loops = (successors == row_of_entry // num_actions) & (rewards == 0)
         absorbing = np.ones(num_states, dtype=bool)
         absorbing[row_of_entry[~loops] // num_actions] = False
@@ -431,6 +430,34 @@ class Rows:
         return self.costs.shape[0]
 
 
+def _with_loops(
+    matrix: sp.csr_array,
+    costs: NDArray[np.float64],
+    mask: NDArray[np.bool_],
+    outcome_costs: NDArray[np.float64] | None,
+    rows: NDArray[np.intp],
+) -> tuple[sp.csr_array, NDArray[np.float64], NDArray[np.float64] | None]:
+    """Fill empty rows of unavailable actions with a step in place that never pays."""
+    num_actions = costs.shape[1]
+    price = max(0.0, float(costs.max(where=mask, initial=0.0)))
+    places = matrix.indptr[rows]
+    added = np.zeros(matrix.shape[0] + 1, dtype=matrix.indptr.dtype)
+    added[rows + 1] = 1
+    filled = sp.csr_array(
+        (
+            np.insert(matrix.data.astype(np.float64), places, 1.0),
+            np.insert(matrix.indices, places, rows // num_actions),
+            matrix.indptr + np.cumsum(added, dtype=matrix.indptr.dtype),
+        ),
+        shape=matrix.shape,
+    )
+    costs = costs.copy()
+    costs.reshape(-1)[rows] = price
+    if outcome_costs is not None:
+        outcome_costs = readonly(np.insert(outcome_costs, places, price))
+    return filled, readonly(costs), outcome_costs
+
+
 def readonly(array: NDArray[Any]) -> NDArray[Any]:
     """Return a view of an array that cannot be written to."""
     view = array.view()
@@ -473,6 +500,55 @@ def _table(
     if shape is not None and array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
     return readonly(np.ascontiguousarray(array, dtype=dtype))
+
+
+def _gym_rows(P: Any) -> tuple[list[Any], int]:
+    """Return the outcome lists of a Gymnasium P by state and action, and the number of actions."""
+    if len(P) == 0:
+        raise ValueError("P has no states")
+    rows: list[Any] = []
+    num_actions = 0
+    for state in range(len(P)):
+        try:
+            actions = P[state]
+            num_actions = num_actions or len(actions)
+            if len(actions) != num_actions or num_actions == 0:
+                raise ValueError(
+                    f"P[{state}] has {len(actions)} actions, "
+                    f"{'at least one is needed' if state == 0 else f'P[0] has {num_actions}'}"
+                )
+            rows.extend(actions[action] for action in range(num_actions))
+        except (KeyError, IndexError):
+            raise ValueError(
+                f"P must have the states 0 to {len(P) - 1}, each with the actions 0 to "
+                f"{max(num_actions, 1) - 1}: something of P[{state}] is missing"
+            ) from None
+    return rows, num_actions
+
+
+def _outcome_table(rows: list[Any], num_actions: int) -> NDArray[np.float64]:
+    """Return all outcomes as a table of four columns, or name the first that is none."""
+    try:
+        table = np.array([outcome for row in rows for outcome in row], dtype=np.float64)
+    except (TypeError, ValueError):
+        table = np.empty(0)
+    if table.ndim == 2 and table.shape[1] == 4:
+        return table
+    for index, row in enumerate(rows):
+        for outcome in row if isinstance(row, Sequence) else (row,):
+            if not _is_outcome(outcome):
+                state, action = divmod(index, num_actions)
+                raise ValueError(
+                    f"P[{state}][{action}] must list (probability, next_state, reward, "
+                    f"terminated) in numbers, got {outcome!r}"
+                )
+    raise ValueError("P lists no outcomes")
+
+
+def _is_outcome(outcome: Any) -> bool:
+    if not isinstance(outcome, Sequence | np.ndarray) or len(outcome) != 4:
+        return False
+    return all(is_real(entry) or isinstance(entry, bool | np.bool_) for entry in outcome)
 
 
 def _absorbing(matrix: sp.csr_array, costs: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from aggmaze.checks import check_positive, is_real
 from aggmaze.mdp import (
     Immutable,
     Rows,
@@ -88,7 +89,7 @@ class MoveMDP(Immutable):
                 f"state {state}, move {move}: successor {table[state, move]} is not in "
                 f"[0, {len(costs)})"
             )
-        if not 0.0 < p <= 1.0:
+        if not is_real(p) or not 0.0 < p <= 1.0:
             raise ValueError(f"p must be in (0, 1], got {p!r}")
         if initial is None:
             initial = uniform_over(available.any(axis=1))
@@ -154,6 +155,7 @@ class MoveMDP(Immutable):
 
     def scaled(self, factor: float) -> MoveMDP:
         """Return the model with every cost multiplied by a positive factor."""
+        check_positive("factor", factor)
         return replace(self, move_costs=factor * self.move_costs, bump_cost=factor * self.bump_cost)
 
     def sample(self, state: int, action: int, uniform: float) -> tuple[int, float, float]:

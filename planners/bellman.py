@@ -87,7 +87,7 @@ class Backups(Protocol):
         """
 
     def rounding(self, max_value: float) -> float:
-        """Bound the error of one computed ``T_s V`` where ``|V| <= max_value``."""
+        """Bound the error of a computed ``T_s V`` where ``max_value`` bounds |V| and |TV|."""
 
 
 class MoveBackups:
@@ -136,9 +136,12 @@ class MoveBackups:
         Each of the ``n <= M`` terms ``c + gamma V`` suffers two roundings, their sum n - 1 more,
         the two products, the weights (three operations each) and the final sum eight, all at most
         of the size ``max |c| + gamma max |V|``, on which the weights are convex combinations but
-        for the sign of ``p - b``, hence the factor two.
+        for the sign of ``p - b``, hence the factor two.  With p = 1 there is no sum, and
+        `unslipped_size` may be smaller.
         """
         size = self._max_cost + self.gamma * max_value
+        if self.model.p == 1.0:
+            size = min(size, unslipped_size(self.gamma, max_value))
         return 2 * (self.model.num_actions + 10) * UNIT_ROUNDOFF * size
 
 
@@ -193,10 +196,20 @@ class SparseBackups:
 
         A row of ``k`` entries suffers ``k`` products and sums, one product with gamma and one sum
         with the cost, all at most of the size ``max |c| + gamma max |V|`` (rows sum to 1 within
-        1e-9).
+        1e-9), or of `unslipped_size`.
         """
-        size = self._max_cost + self.gamma * max_value
-        return (self._longest_row + 4) * UNIT_ROUNDOFF * 1.00001 * size
+        size = min(self._max_cost + self.gamma * max_value, unslipped_size(self.gamma, max_value))
+        return (self._longest_row + 4) * UNIT_ROUNDOFF * 1.0001 * size
+
+
+def unslipped_size(gamma: float, max_value: float) -> float:
+    """Return the size of what is rounded in a backup, whatever costs are not chosen.
+
+    An action of value q costs at most ``|q| + gamma max |V|``, so what is rounded for it is at most
+    ``|q| + 2 gamma max |V|``; and those that are chosen, in truth or by rounding, have
+    ``|q| <= max |TV|``.  Here ``max_value`` bounds both ``|V|`` and ``|TV|``.
+    """
+    return (1 + 2 * gamma) * max_value
 
 
 def backups(model: Model, gamma: float) -> Backups:

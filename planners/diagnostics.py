@@ -163,14 +163,18 @@ def describe_arrival(found: Arrival, gamma: float) -> str:
     if found.expected_steps is not None:
         over = "" if found.expected_steps_exact else "over "
         text += f", in {over}{found.expected_steps:,.1f} expected steps"
-    if not found.attractors:
+    if found.attractors:
+        largest = found.attractors[0]
+        count = len(found.attractors)
+        places = "one place" if count == 1 else f"{count:,} places"
+        text += (
+            f"; otherwise settles in {places}, the largest at state {largest.states[0]} "
+            f"({_percent(largest.share_of_states)} of the states)"
+        )
+    # Where moves slip, a policy that would stay in a valley leaves it some time.
+    stays = found.expected_steps is not None and found.expected_steps > 20 * found.farthest
+    if not (found.attractors or stays or not found.expected_steps_exact):
         return text
-    largest = found.attractors[0]
-    places = "one place" if len(found.attractors) == 1 else f"{len(found.attractors):,} places"
-    text += (
-        f"; otherwise settles in {places}, the largest at state {largest.states[0]} "
-        f"({_percent(largest.share_of_states)} of the states)"
-    )
     # Rounded up to three digits of 1 - gamma.
     advised = 1.0 - float(f"{1.0 / found.farthest:.3g}")
     if gamma < advised:

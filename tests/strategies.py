@@ -56,11 +56,17 @@ def grids(**limits: int) -> st.SearchStrategy[Grid]:
 
 
 @st.composite
-def distributions(draw: st.DrawFn, size: int) -> NDArray[np.float64]:
+def stochastic_matrices(draw: st.DrawFn, rows: int, columns: int) -> NDArray[np.float64]:
+    """Distributions as rows, some of whose probabilities are 0."""
+    weights = draw(hnp.arrays(np.int64, (rows, columns), elements=st.integers(0, 9)))
+    certain = draw(hnp.arrays(np.int64, rows, elements=st.integers(0, columns - 1)))
+    weights[np.arange(rows), certain] += 1
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def distributions(size: int) -> st.SearchStrategy[NDArray[np.float64]]:
     """Probabilities of ``size`` outcomes, some of them 0."""
-    weights = draw(st.lists(st.integers(0, 9), min_size=size, max_size=size))
-    weights[draw(st.integers(0, size - 1))] += 1
-    return np.array(weights) / sum(weights)
+    return stochastic_matrices(1, size).map(lambda matrix: matrix[0])
 
 
 @st.composite
@@ -93,11 +99,11 @@ def tabular_tables(
     """Dense tables of a model: ``P`` (S, A, S), ``costs`` (S, A), ``action_mask``, ``initial``."""
     num_states, num_actions = draw(st.integers(1, max_states)), draw(st.integers(1, max_actions))
     shape = num_states, num_actions
-    rows = [draw(distributions(num_states)) for _ in range(num_states * num_actions)]
+    P = draw(stochastic_matrices(num_states * num_actions, num_states))
     mask = draw(hnp.arrays(np.bool_, shape))
     mask[:, draw(st.integers(0, num_actions - 1))] = True
     return {
-        "P": np.array(rows).reshape(*shape, num_states),
+        "P": P.reshape(*shape, num_states),
         "costs": draw(hnp.arrays(np.float64, shape, elements=costs)),
         "action_mask": mask,
         "initial": draw(distributions(num_states)),
@@ -125,7 +131,7 @@ def tabular_mdps(
     transitions = sp.csr_array(
         (data, np.repeat(dense.indices, 2), 2 * dense.indptr), shape=dense.shape
     )
-    outcome_costs = np.array(draw(st.lists(costs, min_size=len(data), max_size=len(data))))
+    outcome_costs = draw(hnp.arrays(np.float64, len(data), elements=costs))
     rows = np.repeat(np.arange(dense.shape[0]), np.diff(transitions.indptr))
     means = np.bincount(rows, weights=data * outcome_costs, minlength=dense.shape[0])
     return TabularMDP(

@@ -79,7 +79,10 @@ class MazeEnv(TabularEnv):
         if "layout_seed" in options:
             layout = self._draw_layout(options.pop("layout_seed"))
             model = self._model_of(layout)
-            self._requested_start(options, model)  # a reset that is refused changes nothing
+            # A reset that is refused changes nothing: first what may be refused.
+            self._requested_start(options, model)
+            gym.Env.reset(self, seed=seed)
+            seed = None
             self._layout, self._raster = layout, None
             self._set_model(model)
         return super().reset(seed=seed, options=options)
@@ -87,11 +90,9 @@ class MazeEnv(TabularEnv):
     def render(self) -> Any:
         """Return a picture of the maze: an array (H, W, 3) of uint8, or text."""
         if self.render_mode is None:
-            assert self.spec is not None
             gym.logger.warn(
                 "You are calling render method without specifying any render mode. You can specify "
-                f'the render_mode at initialization, e.g. gym.make("{self.spec.id}", '
-                'render_mode="rgb_array")'
+                'the render_mode at initialization, e.g. render_mode="rgb_array"'
             )
             return None
         if self.render_mode == "ansi":
@@ -119,7 +120,12 @@ class MazeEnv(TabularEnv):
             return super()._requested_start(options, model)
         if "state" in options:
             raise ValueError("give one of options['state'] and options['coords'], not both")
-        return super()._requested_start({"state": self.grid.state(options["coords"])}, model)
+        state = self.grid.state(options["coords"])
+        if model.terminal[state]:
+            raise ValueError(
+                f"options['coords'] = {options['coords']!r} is terminal: no episode starts there"
+            )
+        return state
 
     def _info(self, probability: float) -> dict[str, Any]:
         return {**super()._info(probability), "coords": self._coords()}

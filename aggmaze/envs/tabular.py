@@ -41,13 +41,14 @@ class TabularEnv(gym.Env[Any, Any]):
                 f"{' or None' if modes else ''}, got {render_mode!r}"
             )
         self.render_mode = render_mode
+        self.observation_space = gym.spaces.Discrete(model.num_states)
+        self.action_space = gym.spaces.Discrete(model.num_actions)
         self._set_model(model)
 
     def _set_model(self, model: Model) -> None:
-        self._model = model
+        """Walk through a model, of the sizes that the spaces have, from now on."""
+        self._model = model.validate()
         self._state = int(np.argmax(model.initial))
-        self.observation_space = gym.spaces.Discrete(model.num_states)
-        self.action_space = gym.spaces.Discrete(model.num_actions)
         self._mask = model.action_mask.astype(np.int8)
         self._starts = np.flatnonzero(model.initial)
         self._start_cdf = np.cumsum(model.initial[self._starts])

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
+from aggmaze.checks import check_choice, is_real
 from aggmaze.grid import Grid
 
 TERRAINS = ("smooth", "uniform")
@@ -32,11 +33,10 @@ def heights(
     ndarray of float, shape (S,)
         The lowest position has height 0, the highest 1 (all are 0 where there is no difference).
     """
-    if terrain not in TERRAINS:
-        raise ValueError(f"terrain must be one of {', '.join(TERRAINS)}, got {terrain!r}")
+    check_choice("terrain", terrain, TERRAINS)
     if smoothness is not None and terrain != "smooth":
         raise ValueError(f"smoothness goes with terrain='smooth' only, not with {terrain!r}")
-    if smoothness is not None and not (math.isfinite(smoothness) and smoothness >= 0):
+    if smoothness is not None and not (is_real(smoothness) and 0 <= smoothness < math.inf):
         raise ValueError(f"smoothness must be finite and not negative, got {smoothness!r}")
     if terrain == "uniform":
         field = rng.random(grid.shape)

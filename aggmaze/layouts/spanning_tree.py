@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from aggmaze.checks import check_share
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import open_passages
 
@@ -61,8 +62,7 @@ def open_loops(
     share : float
         In [0, 1]; 0 keeps the maze, 1 leaves no wall.  The number opened is rounded.
     """
-    if not 0.0 <= share <= 1.0:
-        raise ValueError(f"loops must be in [0, 1], got {share!r}")
+    check_share("loops", share)
     walls = np.flatnonzero(open_passages(grid) & ~passages)
     opened = rng.choice(walls, size=round(share * len(walls)), replace=False, shuffle=False)
     result = passages.copy()

@@ -1,1 +1,308 @@
-X = 1
+"""Truth that owes nothing to the planners: dense tables, exact fractions, plain loops.
+
+`Dense` reads a model's own fields into dense arrays (the slip of a `MoveMDP` is expanded here, not
+by the product); `truth` solves it by policy iteration, refined in long double, and says how far it
+can be off.  `Exact` does the same with fractions, for models of a few states, and is not off at
+all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from aggmaze import MoveMDP, TabularMDP
+
+Model = TabularMDP | MoveMDP
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Dense:
+    """P (S, A, S), costs (S, A), mask (S, A) and terminal (S,); nothing in rows that are masked."""
+
+    P: Array
+    costs: Array
+    mask: Array
+    terminal: Array
+
+    @property
+    def num_states(self) -> int:
+        return len(self.terminal)
+
+
+def dense(model: Model) -> Dense:
+    num_states, num_actions = model.num_states, model.num_actions
+    P = np.zeros((num_states, num_actions, num_states))
+    costs = np.zeros((num_states, num_actions))
+    if isinstance(model, TabularMDP):
+        mask = model.action_mask & ~model.terminal[:, np.newaxis]
+        P[:] = model.transitions.toarray().reshape(P.shape)
+        costs[:] = model.costs
+        P[~mask] = 0.0
+        costs[~mask] = 0.0
+        return Dense(P, costs, mask, np.array(model.terminal))
+    mask = np.isfinite(model.move_costs)
+    for s in range(num_states):
+        moves = np.flatnonzero(mask[s])
+        for chosen, happens in itertools.product(moves, moves):
+            if len(moves) == 1:
+                probability = 1.0
+            elif chosen == happens:
+                probability = model.p
+            else:
+                probability = (1 - model.p) / (len(moves) - 1)
+            P[s, chosen, model.successors[s, happens]] += probability
+            costs[s, chosen] += probability * model.move_costs[s, happens]
+    return Dense(P, costs, mask, ~mask.any(axis=1))
+
+
+def value_of(tables: Dense, policy: Array, gamma: float) -> Array:
+    """Return the value of actions (S,) or probabilities (S, A), in long double."""
+    if policy.ndim == 1:
+        policy = np.eye(tables.mask.shape[1])[policy]
+    policy = np.where(tables.mask, policy, 0.0)
+    P = np.einsum("sa,sat->st", policy, tables.P)
+    costs = np.einsum("sa,sa->s", policy.astype(np.longdouble), tables.costs)
+    matrix = np.eye(len(P)) - gamma * P
+    factor = np.longdouble(gamma)
+    P_long = P.astype(np.longdouble)
+    V = np.linalg.solve(matrix, costs.astype(np.float64)).astype(np.longdouble)
+    for _ in range(4):
+        residual = costs + factor * (P_long @ V) - V
+        V += np.linalg.solve(matrix, residual.astype(np.float64))
+    return V
+
+
+def action_values(tables: Dense, V: Array, gamma: float) -> Array:
+    """Return c + gamma P V in long double, +inf where masked and in terminal states."""
+    V = np.asarray(V, dtype=np.longdouble)
+    Q = tables.costs + np.longdouble(gamma) * (tables.P.astype(np.longdouble) @ V)
+    return np.where(tables.mask, Q, np.inf)
+
+
+def truth(tables: Dense, gamma: float) -> tuple[Array, float]:
+    """Return V* by policy iteration, in long double, and a bound on its error."""
+    policy = np.where(tables.terminal, 0, tables.mask.argmax(axis=1))
+    states = np.arange(tables.num_states)
+    for _ in range(1000):
+        V = value_of(tables, policy, gamma)
+        Q = action_values(tables, V, gamma)
+        Q[tables.terminal] = 0.0
+        best = Q.min(axis=1)
+        # Only what is better beyond long double's rounding, or ties would turn in circles.
+        better = best < Q[states, policy] - 1e-17 * np.abs(V).max()
+        if not better.any():
+            return V, float(np.abs(best - V).max()) / (1 - gamma)
+        policy = np.where(better, Q.argmin(axis=1), policy)
+    raise AssertionError("policy iteration does not end")
+
+
+def all_policies(tables: Dense) -> Iterator[Array]:
+    choices = [
+        [0] if terminal else np.flatnonzero(mask)
+        for mask, terminal in zip(tables.mask, tables.terminal, strict=True)
+    ]
+    for policy in itertools.product(*choices):
+        yield np.array(policy)
+
+
+# ---------------------------------------------------------------------------------------------
+# Fractions.
+
+Outcomes = list[tuple[Fraction, int]]
+
+
+class Exact:
+    """A model in fractions; `actions[s]` maps an action to its cost and its outcomes."""
+
+    def __init__(self, model: Model, gamma: float) -> None:
+        self.gamma = Fraction(gamma)
+        self.actions: list[dict[int, tuple[Fraction, Outcomes]]] = []
+        for s in range(model.num_states):
+            if model.terminal[s]:
+                self.actions.append({})
+            elif isinstance(model, TabularMDP):
+                self.actions.append(self._tabular(model, s))
+            else:
+                self.actions.append(self._moves(model, s))
+
+    @staticmethod
+    def _tabular(model: TabularMDP, s: int) -> dict[int, tuple[Fraction, Outcomes]]:
+        matrix = model.transitions
+        actions = {}
+        for a in np.flatnonzero(model.action_mask[s]):
+            row = slice(*matrix.indptr[s * model.num_actions + a :][:2])
+            outcomes = [
+                (Fraction(float(p)), int(t))
+                for p, t in zip(matrix.data[row], matrix.indices[row], strict=True)
+            ]
+            actions[int(a)] = (Fraction(float(model.costs[s, a])), outcomes)
+        return actions
+
+    @staticmethod
+    def _moves(model: MoveMDP, s: int) -> dict[int, tuple[Fraction, Outcomes]]:
+        moves = [int(m) for m in np.flatnonzero(np.isfinite(model.move_costs[s]))]
+        p = Fraction(model.p) if len(moves) > 1 else Fraction(1)
+        other = (1 - p) / max(1, len(moves) - 1)
+        actions = {}
+        for chosen in moves:
+            outcomes = [(p if m == chosen else other, int(model.successors[s, m])) for m in moves]
+            cost = sum(
+                (p if m == chosen else other) * Fraction(float(model.move_costs[s, m]))
+                for m in moves
+            )
+            actions[chosen] = (Fraction(cost), outcomes)
+        return actions
+
+    def q(self, V: Sequence[Fraction], s: int, a: int) -> Fraction:
+        cost, outcomes = self.actions[s][a]
+        return cost + self.gamma * sum(p * V[t] for p, t in outcomes)
+
+    def value(self, policy: Sequence[int]) -> list[Fraction]:
+        """Solve V = c + gamma P V by elimination."""
+        size = len(self.actions)
+        rows = [[Fraction(int(i == j)) for j in range(size)] + [Fraction(0)] for i in range(size)]
+        for s, actions in enumerate(self.actions):
+            if actions:
+                cost, outcomes = actions[int(policy[s])]
+                rows[s][size] = cost
+                for p, t in outcomes:
+                    rows[s][t] -= self.gamma * p
+        for i in range(size):
+            # The matrix is diagonally dominant: no pivot is 0.
+            pivot = rows[i]
+            for k in range(size):
+                if k != i and rows[k][i]:
+                    factor = rows[k][i] / pivot[i]
+                    rows[k] = [x - factor * y for x, y in zip(rows[k], pivot, strict=True)]
+        return [rows[i][size] / rows[i][i] for i in range(size)]
+
+    def optimum(self) -> list[Fraction]:
+        """Policy iteration: exact, so it ends."""
+        policy = [min(actions, default=0) for actions in self.actions]
+        while True:
+            V = self.value(policy)
+            changed = False
+            for s, actions in enumerate(self.actions):
+                for a in actions:
+                    if self.q(V, s, a) < self.q(V, s, policy[s]):
+                        policy[s] = a
+                        changed = True
+            if not changed:
+                return V
+
+
+def exact_error(values: Array, V: Sequence[Fraction]) -> Fraction:
+    return max(abs(Fraction(float(x)) - y) for x, y in zip(values, V, strict=True))
+
+
+def within(error: Fraction, bound: float) -> bool:
+    """Compare without rounding; a bound may be infinite, but not NaN or negative."""
+    return bound == math.inf or (bound >= 0 and error <= Fraction(bound))
+
+
+# ---------------------------------------------------------------------------------------------
+# Random models.
+
+
+def random_tabular(
+    seed: int, num_states: int, num_actions: int, *, terminals: int = 1, successors: int = 3
+) -> TabularMDP:
+    """Return a sparse random model with masked actions; its last states are terminal."""
+    rng = np.random.default_rng(seed)
+    P = np.zeros((num_states, num_actions, num_states))
+    for s, a in itertools.product(range(num_states), range(num_actions)):
+        following = rng.choice(num_states, min(successors, num_states), replace=False)
+        P[s, a, following] = rng.dirichlet(np.ones(len(following)))
+    costs = rng.normal(size=(num_states, num_actions))
+    mask = rng.random((num_states, num_actions)) < 0.8
+    mask[np.arange(num_states), rng.integers(num_actions, size=num_states)] = True
+    for s in range(num_states - terminals, num_states):
+        P[s] = 0.0
+        P[s, :, s] = 1.0
+        costs[s] = 0.0
+    return TabularMDP.from_matrices(P, costs=costs, action_mask=mask)
+
+
+def random_moves(
+    seed: int, num_states: int, num_moves: int, *, p: float, terminals: int = 1
+) -> MoveMDP:
+    """Return a random model of moves with some unavailable; its last states are terminal."""
+    rng = np.random.default_rng(seed)
+    successors = rng.integers(num_states, size=(num_states, num_moves))
+    costs = rng.normal(size=(num_states, num_moves))
+    blocked = rng.random((num_states, num_moves)) < 0.3
+    blocked[np.arange(num_states), rng.integers(num_moves, size=num_states)] = False
+    costs[blocked] = np.inf
+    costs[num_states - terminals :] = np.inf
+    return MoveMDP(successors, costs, p=p)
+
+
+gammas = st.sampled_from([0.0, 0.5, 0.9, 0.95, 0.99, 0.999]) | st.floats(
+    0, 0.999, allow_subnormal=False
+)
+
+# Ties among costs are common; none is so small that products with it underflow.
+_costs = st.sampled_from([0.0, 1.0, -1.0, 0.5]) | st.floats(-1, 1, width=16)
+_scales = st.sampled_from([1.0, 1.0, 1e6, 1e-3])
+
+
+@st.composite
+def tabular_models(draw: st.DrawFn) -> TabularMDP:
+    """Any model of up to five states: ties, self-loops, unreachable and terminal states.
+
+    Some rows list a next state twice.
+    """
+    num_states = draw(st.integers(1, 5))
+    num_actions = draw(st.integers(1, 3))
+    shape = (num_states, num_actions)
+    weights = draw(hnp.arrays(np.int64, (*shape, num_states), elements=st.integers(0, 3)))
+    costs = draw(hnp.arrays(np.float64, shape, elements=_costs)) * draw(_scales)
+    mask = draw(hnp.arrays(np.bool_, shape, elements=st.sampled_from([True, True, False])))
+    terminal = draw(hnp.arrays(np.bool_, num_states, elements=st.sampled_from([False, True])))
+    mask[:, 0] |= ~mask.any(axis=1)
+    costs[terminal] = 0.0
+    data, indices, counts = [], [], []
+    for s, a in itertools.product(range(num_states), range(num_actions)):
+        row = weights[s, a]
+        if terminal[s] or not row.any():
+            row = np.eye(num_states, dtype=np.int64)[s]
+        following = np.flatnonzero(row)
+        probabilities = row[following] / row.sum()
+        if (s + a) % 3 == 2:  # the same row in halves
+            following = np.concatenate([following, following])
+            probabilities = np.concatenate([probabilities, probabilities]) / 2
+        data.append(probabilities)
+        indices.append(following)
+        counts.append(len(following))
+    matrix = sp.csr_array(
+        (np.concatenate(data), np.concatenate(indices), np.concatenate([[0], np.cumsum(counts)])),
+        shape=(num_states * num_actions, num_states),
+    )
+    return TabularMDP(matrix, costs, action_mask=mask).validate()
+
+
+@st.composite
+def move_models(draw: st.DrawFn) -> MoveMDP:
+    """Any model of up to five states and three moves, with slip down to below 1/n."""
+    shape = (draw(st.integers(1, 5)), draw(st.integers(1, 3)))
+    successors = draw(hnp.arrays(np.int64, shape, elements=st.integers(0, shape[0] - 1)))
+    costs = draw(hnp.arrays(np.float64, shape, elements=_costs)) * draw(_scales)
+    blocked = draw(hnp.arrays(np.bool_, shape, elements=st.sampled_from([False, False, True])))
+    costs[blocked] = np.inf
+    p = draw(st.sampled_from([1.0, 0.95, 0.5, 1 / 3, 0.25, 0.1, 1e-3]))
+    return MoveMDP(successors, costs, p=p).validate()
+
+
+models = tabular_models() | move_models()

@@ -1,0 +1,278 @@
+"""`as_model`: the one door in, and whom it turns away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from gymnasium import wrappers
+
+import aggmaze
+import planners
+from aggmaze import MoveMDP, TabularEnv, TabularMDP
+from tests.planners.reference import random_moves, random_tabular
+
+ROWS = {
+    0: {0: [(0.5, 0, 1.0, False), (0.5, 1, 2.0, True)], 1: [(1.0, 0, -1.0, False)]},
+    1: {0: [(1.0, 1, 0.0, True)], 1: [(1.0, 1, 0.0, True)]},
+}
+
+
+class Renamed(gym.Wrapper[Any, Any, Any, Any]):
+    """A wrapper that overrides nothing."""
+
+
+class OwnStep(gym.Wrapper[Any, Any, Any, Any]):
+    """A wrapper that could do anything to a step."""
+
+    def step(self, action: Any) -> Any:
+        return self.env.step(action)
+
+
+class Doubled(gym.RewardWrapper[Any, Any]):
+    """A wrapper that doubles rewards, and knows it."""
+
+    def reward(self, reward: Any) -> float:
+        return 2.0 * float(reward)
+
+    def transition_model(self) -> Any:
+        return planners.as_model(self.env).scaled(2.0)
+
+
+class StillDoubled(Doubled):
+    """A subclass that adds nothing."""
+
+
+class LongerLimit(wrappers.TimeLimit):
+    """A time limit with a step of its own."""
+
+    def step(self, action: Any) -> Any:
+        return super().step(action)
+
+
+class Shown(gym.ObservationWrapper[Any, Any, Any]):
+    """A wrapper of observations."""
+
+    def observation(self, observation: Any) -> Any:
+        return observation
+
+
+# ---------------------------------------------------------------------------------------------
+# Taken.
+
+
+@pytest.mark.parametrize("model", [random_tabular(0, 5, 2), random_moves(0, 5, 3, p=0.9)])
+def test_models_are_themselves(model: Any) -> None:
+    assert planners.as_model(model) is model
+    assert planners.as_model(TabularEnv(model)) is model
+
+
+@pytest.mark.parametrize("name", aggmaze.ENV_IDS)
+def test_mazes(name: str) -> None:
+    env = gym.make(name)
+    assert isinstance(env, gym.Wrapper)
+    model = planners.as_model(env)
+    assert isinstance(model, MoveMDP)
+    assert model is env.unwrapped.transition_model()  # type: ignore[attr-defined]
+    assert planners.as_model(env.unwrapped) is model
+
+
+def test_a_new_maze_is_a_new_model() -> None:
+    env = gym.make("StandardMaze-v0")
+    before = planners.as_model(env)
+    env.reset(options={"layout_seed": 5})
+    after = planners.as_model(env)
+    assert (after.move_costs != before.move_costs).any()
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda env: wrappers.TimeLimit(env, 10),
+        wrappers.OrderEnforcing,
+        wrappers.PassiveEnvChecker,
+        wrappers.RecordEpisodeStatistics,
+        wrappers.Autoreset,
+        wrappers.FlattenObservation,
+        wrappers.NormalizeObservation,
+        wrappers.TimeAwareObservation,
+        lambda env: wrappers.FrameStackObservation(env, 3),
+        lambda env: wrappers.TransformObservation(env, lambda s: s, env.observation_space),
+        Renamed,
+        Shown,
+        lambda env: Renamed(Shown(wrappers.TimeLimit(Renamed(env), 5))),
+    ],
+)
+def test_harmless_wrappers(wrap: Any) -> None:
+    for name in ("TerrainMaze-v0", "FrozenLake-v1"):
+        env = gym.make(name)
+        if name == "FrozenLake-v1":
+            inside, wrapped = planners.as_model(env), planners.as_model(wrap(env))
+            np.testing.assert_array_equal(wrapped.costs, inside.costs)
+            assert (wrapped.transitions != inside.transitions).nnz == 0
+        else:
+            assert planners.as_model(wrap(env)) is planners.as_model(env)
+
+
+@pytest.mark.parametrize(
+    ("name", "states", "actions", "added"),
+    [
+        ("FrozenLake-v1", 16, 4, 0),
+        ("CliffWalking-v1", 48, 4, 1),
+        ("Taxi-v4", 500, 6, 1),
+    ],
+)
+def test_toy_text(name: str, states: int, actions: int, added: int) -> None:
+    env = gym.make(name)
+    model = planners.as_model(env)
+    assert isinstance(model, TabularMDP)
+    assert model.num_states == states + added
+    assert model.num_actions == actions
+    assert model.num_added_states == added
+    start = env.unwrapped.initial_state_distrib  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(model.initial[:states], start)
+    assert not model.initial[states:].any()
+    P = env.unwrapped.P  # type: ignore[attr-defined]
+    for s in range(0, states, 7):
+        for a in range(actions):
+            expected = -sum(p * reward for p, _, reward, _ in P[s][a])
+            assert model.costs[s, a] == pytest.approx(expected, abs=1e-12)
+            row = model.transitions[[s * actions + a]].toarray()[0]
+            stays = sum(p for p, t, _, done in P[s][a] if done and not model.terminal[t])
+            assert row[states:].sum() == pytest.approx(stays)
+    # The table alone will do; it knows no start.
+    bare = planners.as_model(P)
+    np.testing.assert_array_equal(bare.costs, model.costs)
+    assert bare.num_added_states == added
+
+
+def test_a_table_by_hand() -> None:
+    model = planners.as_model(ROWS)
+    assert isinstance(model, TabularMDP)
+    np.testing.assert_array_equal(model.costs, [[-1.5, 1.0], [0.0, 0.0]])
+    assert model.terminal.tolist() == [False, True]
+    assert model.num_added_states == 0
+    assert model.initial.tolist() == [1.0, 0.0]
+
+
+def test_a_wrapper_that_knows_its_model() -> None:
+    env = Doubled(gym.make("StandardMaze-v0", shape=(4, 4)))
+    inside = planners.as_model(env.env)
+    for wrapped in (env, Renamed(env), wrappers.TimeLimit(env, 5), StillDoubled(env.env)):
+        model = planners.as_model(wrapped)
+        np.testing.assert_array_equal(model.move_costs, 2.0 * inside.move_costs)
+    twice = planners.as_model(Doubled(env))
+    np.testing.assert_array_equal(twice.move_costs, 4.0 * inside.move_costs)
+    result = planners.solve(env, gamma=0.9)
+    plain = planners.solve(env.env, gamma=0.9)
+    np.testing.assert_allclose(result.values, 2 * plain.values, rtol=0, atol=1e-5)
+
+
+def test_a_wrapper_that_knows_its_model_hides_those_below() -> None:
+    class Told(OwnStep):
+        def transition_model(self) -> Any:
+            return planners.as_model(ROWS)
+
+    assert planners.as_model(Told(OwnStep(gym.make("CartPole-v1")))).num_states == 2
+
+
+# ---------------------------------------------------------------------------------------------
+# Turned away.
+
+
+@pytest.mark.parametrize(
+    ("wrap", "name"),
+    [
+        (lambda env: wrappers.TransformReward(env, lambda r: 2 * r), "TransformReward"),
+        (lambda env: wrappers.ClipReward(env, -1, 1), "ClipReward"),
+        (wrappers.NormalizeReward, "NormalizeReward"),
+        (
+            lambda env: wrappers.TransformAction(env, lambda a: 3 - a, env.action_space),
+            "TransformAction",
+        ),
+        (lambda env: wrappers.StickyAction(env, 0.1), "StickyAction"),
+        (OwnStep, "OwnStep"),
+        (lambda env: LongerLimit(env, 10), "LongerLimit"),
+    ],
+)
+@pytest.mark.parametrize("env_id", ["StandardMaze-v0", "FrozenLake-v1"])
+def test_wrappers_that_may_change_rewards_or_actions(wrap: Any, name: str, env_id: str) -> None:
+    env = wrap(gym.make(env_id))
+    for wrapped in (env, Renamed(env), wrappers.TimeLimit(Shown(env), 5)):
+        for call in (planners.as_model, lambda env: planners.solve(env, gamma=0.9)):
+            with pytest.raises(ValueError, match=f"wrapper {name} may change rewards or actions"):
+                call(wrapped)
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "Blackjack-v1"])
+def test_environments_without_a_model(name: str) -> None:
+    env = gym.make(name)
+    for source in (env, env.unwrapped, Renamed(env)):
+        with pytest.raises(TypeError, match=f"{name} exposes no transition model"):
+            planners.as_model(source)
+    with pytest.raises(TypeError, match=name):
+        planners.solve(env, gamma=0.9)
+
+
+def test_an_unregistered_environment_is_named_by_its_class() -> None:
+    class Nameless(gym.Env[Any, Any]):
+        pass
+
+    with pytest.raises(TypeError, match="Nameless exposes no transition model"):
+        planners.as_model(Renamed(Nameless()))
+
+
+def test_a_transition_model_of_another_type() -> None:
+    class Odd(gym.Env[Any, Any]):
+        def transition_model(self) -> Any:
+            return np.zeros((2, 2))
+
+    with pytest.raises(TypeError, match=r"transition_model\(\) of Odd must return .* got ndarray"):
+        planners.as_model(Odd())
+
+
+@pytest.mark.parametrize(
+    "source", [None, 3, "FrozenLake-v1", np.zeros((2, 2, 2)), sp.eye_array(3), object, TabularMDP]
+)
+def test_other_types(source: object) -> None:
+    with pytest.raises(TypeError, match=r"expected a TabularMDP, a MoveMDP, an environment"):
+        planners.as_model(source)
+
+
+@pytest.mark.parametrize(
+    "P",
+    [
+        {},
+        {"a": 1},
+        {1: ROWS[0]},
+        {0: {}},
+        {0: 5},
+        {0: {0: 5}},
+        {0: {0: [(1.0, 0, 0.0)]}},
+        {0: {0: [(1.0, 0, "x", False)]}},
+        {0: {0: [(0.5, 0, 0.0, False)]}},
+        {0: {0: [(1.0, 1, 0.0, False)]}},
+        {0: {0: [(1.0, 0.5, 0.0, False)]}},
+        {0: {0: [(np.nan, 0, 0.0, False)]}},
+        {0: {0: [(1.0, 0, np.inf, False)]}},
+        {0: {0: []}},
+        {0: ROWS[0], 1: {0: ROWS[1][0]}},
+    ],
+)
+def test_tables_that_are_none(P: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        planners.as_model(P)
+
+
+def test_models_that_are_not_valid() -> None:
+    bad = TabularMDP(sp.csr_array(np.eye(2) * 0.5), np.ones((2, 1)))
+    with pytest.raises(ValueError, match=r"state 0, action 0: probabilities sum to 0\.5"):
+        planners.as_model(bad)
+    with pytest.raises(ValueError, match=r"state 0, action 0: probabilities sum to 0\.5"):
+        planners.as_model(TabularEnv(bad))
+    nan = MoveMDP([[0, 0]], [[np.nan, 1.0]])
+    with pytest.raises(ValueError, match="state 0, move 0: cost nan must be finite"):
+        planners.as_model(nan)

@@ -1,0 +1,231 @@
+"""Algorithm 2 against plain Python, its corner cases, and representatives."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from planners.aggregation import Aggregation, aggregate_by_value, draw_representatives
+
+
+def plain(V: list[float], epsilon: float) -> tuple[list[int], list[int], list[float]]:
+    """Algorithm 2 state by state: labels, sizes, midpoints."""
+    low, high = min(V), max(V)
+    last = max(1, math.ceil((high - low) / epsilon)) - 1
+    bins = [min(math.floor((v - low) / epsilon), last) for v in V]
+    kept = sorted(set(bins))
+    labels = [kept.index(i) for i in bins]
+    sizes = [labels.count(j) for j in range(len(kept))]
+    return labels, sizes, [low + (i + 0.5) * epsilon for i in kept]
+
+
+def check(V: list[float], epsilon: float) -> Aggregation:
+    found = aggregate_by_value(np.array(V), epsilon)
+    labels, sizes, midpoints = plain(V, epsilon)
+    assert found.labels.tolist() == labels
+    assert found.sizes.tolist() == sizes
+    assert found.midpoints.tolist() == midpoints
+    assert found.num_megastates == len(sizes)
+    return found
+
+
+def test_by_hand() -> None:
+    found = check([0.0, 2.6, 0.4, 1.0, 0.5, 2.9], 0.5)
+    assert found.labels.tolist() == [0, 3, 0, 2, 1, 3]  # [1.5, 2) and [2, 2.5) are empty
+    assert found.sizes.tolist() == [2, 1, 1, 2]
+    assert found.midpoints.tolist() == [0.25, 0.75, 1.25, 2.75]
+    assert found.labels.dtype == np.int32
+    assert found.sizes.dtype == np.int64
+    assert found.midpoints.dtype == np.float64
+
+
+@pytest.mark.parametrize("value", [0.0, -3.25, 1e300])
+@pytest.mark.parametrize("size", [1, 5])
+def test_equal_values_are_one_megastate(value: float, size: int) -> None:
+    found = check([value] * size, 0.5)
+    assert found.labels.tolist() == [0] * size
+    assert found.sizes.tolist() == [size]
+    assert found.midpoints.tolist() == [value + 0.25]
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 0.25, 1.0])
+def test_exact_multiples_put_the_maximum_in_the_last_bin(epsilon: float) -> None:
+    V = [epsilon * i for i in range(7)]
+    found = check(V, epsilon)
+    assert found.labels.tolist() == [0, 1, 2, 3, 4, 5, 5]
+    assert found.sizes.tolist() == [1, 1, 1, 1, 1, 2]
+    assert found.midpoints[-1] == 5.5 * epsilon
+
+
+def test_epsilon_beyond_the_range_leaves_one_megastate() -> None:
+    found = check([1.0, 3.0, 2.0], 100.0)
+    assert found.sizes.tolist() == [3]
+    assert found.midpoints.tolist() == [51.0]
+
+
+@pytest.mark.parametrize("width", [10.0, 1e3, 1e6, 1e12, 2.0**52])
+def test_far_more_bins_than_states(width: float) -> None:
+    rng = np.random.default_rng(0)
+    V = [*rng.normal(size=50), 0.125, 0.125, -9.0, 9.0]
+    check([float(v) for v in V], 18.0 / width)
+
+
+def test_both_ways_of_counting_meet() -> None:
+    # Bins are counted up to 4 S + 1024 of them, and sorted beyond.
+    V = [float(v) for v in np.random.default_rng(1).random(100)]
+    V[:2] = 0.0, 1.0
+    for num_bins in range(1418, 1431):
+        check(V, 1 / num_bins)
+
+
+def test_order_is_kept_at_any_sign() -> None:
+    V = np.random.default_rng(2).normal(scale=30.0, size=400)
+    found = check([float(v) for v in V], 0.7)
+    order = np.argsort(V)
+    assert (np.diff(found.labels[order]) >= 0).all()
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_values_must_be_finite(bad: float, place: int) -> None:
+    V = np.array([1.0, 2.0, 3.0])
+    V[place] = bad
+    with pytest.raises(ValueError, match=re.escape(f"V[{place}]")):
+        aggregate_by_value(V, 0.5)
+
+
+@pytest.mark.parametrize(
+    "epsilon", [0, 0.0, -1.0, -math.inf, math.inf, math.nan, "0.5", None, True, [0.5]]
+)
+def test_epsilon_must_be_a_positive_number(epsilon: object) -> None:
+    with pytest.raises(
+        ValueError, match=re.escape(f"epsilon must be positive and finite, got {epsilon!r}")
+    ):
+        aggregate_by_value(np.zeros(3), epsilon)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 3)])
+def test_values_must_be_a_line(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="shape"):
+        aggregate_by_value(np.zeros(shape), 0.5)
+
+
+@pytest.mark.parametrize("V", [[0.0, 1.0], [-3.0, 100.0, 7.7], [0.0, 1e300]])
+@pytest.mark.parametrize("factor", [1e-3, 1e-30, 1e-200])
+def test_bins_that_floats_cannot_tell_apart_are_refused(V: list[float], factor: float) -> None:
+    epsilon = (max(V) - min(V)) * 2.0**-53 * factor
+    with pytest.raises(ValueError, match="too small"):
+        aggregate_by_value(np.array(V), epsilon)
+
+
+@pytest.mark.parametrize("V", [[0.0, 1.0], [-3.0, 100.0, 7.7], [0.0, 1e300]])
+def test_the_refusal_advises_a_width_that_works(V: list[float]) -> None:
+    with pytest.raises(ValueError, match="too small") as refusal:
+        aggregate_by_value(np.array(V), 1e-200)
+    advised = re.search(r"at least (\S+) tells", str(refusal.value))
+    assert advised is not None
+    check(V, float(advised[1]))
+
+
+def test_a_range_beyond_floats_is_refused() -> None:
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="too small"):
+        aggregate_by_value(np.array([-1.7e308, 1.7e308]), 1.0)
+
+
+def test_integers_will_do() -> None:
+    found = aggregate_by_value(np.array([3, 1, 2]), 1)
+    assert found.labels.tolist() == [1, 0, 1]
+    assert found.midpoints.tolist() == [1.5, 2.5]
+
+
+def test_values_are_left_alone() -> None:
+    V = np.array([3.0, 1.0, 2.0])
+    V.flags.writeable = False
+    aggregate_by_value(V, 0.5)
+    aggregate_by_value(V, 1e-9)
+    assert V.tolist() == [3.0, 1.0, 2.0]
+
+
+values = st.lists(
+    st.integers(-40, 40).map(lambda i: i / 4) | st.floats(-1e4, 1e4, allow_subnormal=False),
+    min_size=1,
+    max_size=30,
+)
+epsilons = st.sampled_from([0.25, 0.5, 1.0, 7.0]) | st.floats(1e-6, 1e5)
+
+
+@settings(deadline=None, max_examples=300)
+@given(V=values, epsilon=epsilons)
+def test_properties(V: list[float], epsilon: float) -> None:
+    found = check(V, epsilon)
+    array = np.array(V)
+    scale = max(np.abs(array).max(), epsilon)
+    # Within half a bin, but for the rounding of bin edges.
+    gap = np.abs(array - found.midpoints[found.labels])
+    assert gap.max() <= epsilon / 2 + 1e-14 * scale
+    span = max(V) - min(V)
+    assert 1 <= found.num_megastates <= max(1, math.ceil(span / epsilon))
+    assert (np.diff(found.midpoints) > 0).all()
+    assert np.bincount(found.labels, minlength=len(found.sizes)).tolist() == found.sizes.tolist()
+    assert (found.sizes >= 1).all()
+    order = np.argsort(array, kind="stable")
+    assert (np.diff(found.labels[order]) >= 0).all()
+    assert found.labels[array.argmin()] == 0
+    assert found.labels[array.argmax()] == found.num_megastates - 1
+
+
+# ---------------------------------------------------------------------------------------------
+# Representatives.
+
+
+def plain_representatives(labels: list[int], uniforms: list[list[float]]) -> list[list[int]]:
+    members: list[list[int]] = [[] for _ in range(max(labels) + 1)]
+    for s, j in enumerate(labels):
+        members[j].append(s)
+    return [[members[j][int(u * len(members[j]))] for j, u in enumerate(row)] for row in uniforms]
+
+
+def test_the_member_of_the_drawn_rank() -> None:
+    aggregation = aggregate_by_value(np.array([0.0, 1.1, 0.2, 0.3, 1.2]), 1.0)
+    uniforms = np.array([[0.0, 0.0], [0.34, 0.49], [0.999, 0.5], [1 - 2**-53, 1 - 2**-53]])
+    expected = [[0, 1], [2, 1], [3, 4], [3, 4]]
+    assert draw_representatives(aggregation, uniforms).tolist() == expected
+
+
+@settings(deadline=None, max_examples=200)
+@given(V=values, epsilon=epsilons, seed=st.integers(0, 2**32 - 1), num_draws=st.integers(1, 8))
+def test_representatives_are_those_of_plain_python(
+    V: list[float], epsilon: float, seed: int, num_draws: int
+) -> None:
+    aggregation = aggregate_by_value(np.array(V), epsilon)
+    uniforms = np.random.default_rng(seed).random((num_draws, aggregation.num_megastates))
+    kept = uniforms.copy()
+    states = draw_representatives(aggregation, uniforms)
+    assert states.tolist() == plain_representatives(aggregation.labels.tolist(), uniforms.tolist())
+    np.testing.assert_array_equal(uniforms, kept)
+    assert (aggregation.labels[states] == np.arange(aggregation.num_megastates)).all()
+
+
+def test_no_draws() -> None:
+    aggregation = aggregate_by_value(np.arange(4.0), 1.5)
+    states = draw_representatives(aggregation, np.empty((0, aggregation.num_megastates)))
+    assert states.shape == (0, aggregation.num_megastates)
+
+
+def test_representatives_are_uniform() -> None:
+    rng = np.random.default_rng(3)
+    V = rng.random(40) * 4
+    aggregation = aggregate_by_value(V, 1.0)
+    num_draws = 20_000
+    states = draw_representatives(aggregation, rng.random((num_draws, aggregation.num_megastates)))
+    for j in range(aggregation.num_megastates):
+        members = np.flatnonzero(aggregation.labels == j)
+        counts = np.bincount(states[:, j], minlength=len(V))
+        assert counts.sum() == counts[members].sum() == num_draws
+        assert chisquare(counts[members]).pvalue > 1e-3

@@ -1,0 +1,317 @@
+"""The agent arrives, from every cell of the mazes it should; and `arrival` itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import aggmaze
+import planners
+from aggmaze import MoveMDP, TabularMDP
+from aggmaze.grid import Grid
+from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
+from planners.diagnostics import describe_arrival
+from planners.policies import greedy_path, steps_to_terminal
+
+assert aggmaze.ENV_IDS  # registers the mazes
+
+SEEDS = range(50)
+MAZES: list[tuple[Recipe, int, float]] = [
+    (StandardRecipe("kruskal"), 20, 0.95),
+    (StandardRecipe("depth_first"), 20, 0.95),
+    (StandardRecipe("kruskal"), 50, 0.95),
+    (StandardRecipe("depth_first"), 50, 0.95),
+    (TerrainRecipe("smooth"), 20, 0.95),
+    (TerrainRecipe("uniform"), 20, 0.95),
+    (TerrainRecipe("smooth"), 50, 0.99),
+    (TerrainRecipe("uniform"), 50, 0.99),
+    (TerrainRecipe("smooth"), 100, 0.99),
+    (TerrainRecipe("uniform"), 100, 0.99),
+]
+
+
+def maze_name(maze: tuple[Recipe, int, float]) -> str:
+    recipe, size, _ = maze
+    kind = recipe.generator if isinstance(recipe, StandardRecipe) else recipe.terrain  # type: ignore[attr-defined]
+    return f"{kind}-{size}x{size}"
+
+
+def chosen_moves(model: MoveMDP, policy: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Where the chosen move leads; terminal states keep to themselves."""
+    states = np.arange(model.num_states)
+    return np.where(model.terminal, states, model.successors[states, policy])
+
+
+@pytest.mark.parametrize("p", [1.0, 0.95, 0.9])
+@pytest.mark.parametrize("maze", MAZES, ids=maze_name)
+def test_the_agent_arrives(maze: tuple[Recipe, int, float], p: float) -> None:
+    recipe, size, gamma = maze
+    failing: dict[int, str] = {}
+    for seed in SEEDS:
+        layout = recipe.layout(Grid((size, size)), np.random.default_rng(seed))
+        model = maze_model(layout, recipe, p=p)
+        result = planners.solve(model, gamma=gamma)
+        found = planners.arrival(model, result)
+        # With slip any policy gets there some day; this one heads for the goal: its chosen moves,
+        # if they all happen, lead there too.
+        following = chosen_moves(model, result.policy)
+        for _ in range(12):  # 2**12 steps
+            following = following[following]
+        lost = np.flatnonzero(~found.arrives | ~model.terminal[following])
+        if len(lost) or result.status != "converged":
+            failing[seed] = f"{result.status}, {len(lost)} cells, first {lost[:5]}"
+            continue
+        assert found.share_of_states == found.share_of_starts == 1.0
+        assert found.attractors == ()
+        distance = steps_to_terminal(model)
+        assert found.farthest == distance.max()
+        assert found.expected_steps is not None
+        start = distance[-1]
+        if p == 1.0:
+            # The fewest steps in a perfect maze, or a detour around hills.
+            assert (
+                start <= found.expected_steps <= (1.0 if recipe_is_perfect(recipe) else 2) * start
+            )
+        else:
+            assert start <= found.expected_steps <= 2 * start
+    assert not failing
+
+
+def recipe_is_perfect(recipe: Recipe) -> bool:
+    return isinstance(recipe, StandardRecipe)
+
+
+@pytest.mark.parametrize("terrain", ["smooth", "uniform"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_goal_too_far_for_gamma_is_not_reached(terrain: str, seed: int) -> None:
+    recipe = TerrainRecipe(terrain)
+    layout = recipe.layout(Grid((100, 100)), np.random.default_rng(seed))
+    model = maze_model(layout, recipe)
+    result = planners.solve(model, gamma=0.95)
+    found = planners.arrival(model, result)
+    assert 0.1 < found.share_of_states < 0.7
+    assert not found.arrives[-1]
+    assert found.share_of_starts == 0.0
+    assert found.expected_steps is None
+    assert found.farthest == 198
+    shares = [place.share_of_states for place in found.attractors]
+    assert shares == sorted(shares, reverse=True)
+    assert sum(shares) + found.share_of_states == pytest.approx(1.0, abs=1e-12)
+    following = chosen_moves(model, result.policy)
+    for place in found.attractors:
+        # Nothing leads out, and all of it is one cycle.
+        walk, state = [], int(place.states[0])
+        while state not in walk:
+            walk.append(state)
+            state = int(following[state])
+        assert sorted(walk) == place.states.tolist()
+        assert not found.arrives[place.states].any()
+        assert not model.terminal[place.states].any()
+    text = describe_arrival(found, 0.95)
+    assert "settles in" in text
+    assert "try gamma" in text
+
+
+# ---------------------------------------------------------------------------------------------
+# By hand.
+
+
+def chain(
+    rows: list[dict[int, float]], initial: list[float] | None = None
+) -> tuple[TabularMDP, list[int]]:
+    """A model of one action from the outcomes of each state; an empty one is terminal."""
+    size = len(rows)
+    P, costs = np.zeros((size, 1, size)), np.ones((size, 1))
+    for s, row in enumerate(rows):
+        for t, probability in (row or {s: 1.0}).items():
+            P[s, 0, t] = probability
+        costs[s] = float(bool(row))
+    terminal = [not row for row in rows]
+    model = TabularMDP.from_matrices(P, costs=costs, terminal=terminal, initial=initial)
+    return model, [0] * size
+
+
+def places(found: planners.Arrival) -> list[tuple[list[int], float]]:
+    return [(place.states.tolist(), place.share_of_states) for place in found.attractors]
+
+
+def test_a_line_to_the_end() -> None:
+    found = planners.arrival(*chain([{}, {0: 1}, {1: 1}, {2: 1}]))
+    assert found.arrives.tolist() == [True] * 4
+    assert found.share_of_states == found.share_of_starts == 1.0
+    assert found.expected_steps == 2.0  # the mean of 1, 2 and 3
+    assert found.attractors == ()
+    assert found.farthest == 3
+
+
+def test_two_traps_and_an_end() -> None:
+    # 0 ends; 1 -> 0; 2 <-> 3; 4 -> 3; 5 -> 4; 6 stays; 7 -> 6 or 0.
+    rows = [{}, {0: 1.0}, {3: 1.0}, {2: 1.0}, {3: 1.0}, {4: 1.0}, {6: 1.0}, {6: 0.5, 0: 0.5}]
+    model, policy = chain(rows, initial=[0, 0.25, 0, 0, 0, 0.5, 0, 0.25])
+    found = planners.arrival(model, policy)
+    assert found.arrives.tolist() == [True, True, False, False, False, False, False, False]
+    assert found.share_of_states == 1 / 7
+    assert found.share_of_starts == 0.25
+    assert found.expected_steps == 1.0
+    assert places(found) == [([2, 3], 4 / 7), ([6], 2 / 7)]
+    assert found.farthest == 1
+
+
+def test_nowhere_to_arrive() -> None:
+    found = planners.arrival(*chain([{1: 1.0}, {2: 1.0}, {1: 1.0}, {3: 1.0}]))
+    assert not found.arrives.any()
+    assert found.share_of_states == found.share_of_starts == 0.0
+    assert found.expected_steps is None
+    assert places(found) == [([1, 2], 3 / 4), ([3], 1 / 4)]
+    assert found.farthest == 0
+    assert describe_arrival(found, 0.9) == "there is no terminal state to reach"
+
+
+def test_nothing_but_ends() -> None:
+    found = planners.arrival(*chain([{}, {}]))
+    assert found.arrives.all()
+    assert found.share_of_states == found.share_of_starts == 1.0
+    assert found.attractors == ()
+    assert found.farthest == 0
+
+
+def test_a_free_rest_that_is_not_declared_terminal_is_a_trap() -> None:
+    model = TabularMDP.from_matrices(
+        np.eye(2)[:, np.newaxis], costs=np.zeros((2, 1)), terminal=[True, False]
+    )
+    assert places(planners.arrival(model, [0, 0])) == [([1], 1.0)]
+
+
+@pytest.mark.parametrize("q", [1.0, 0.5, 0.1, 0.01])
+def test_waiting_for_luck_takes_1_over_q(q: float) -> None:
+    rows = [{}, {0: q, 1: 1 - q} if q < 1 else {0: 1.0}]
+    found = planners.arrival(*chain(rows))
+    assert found.share_of_states == 1.0
+    assert found.expected_steps == pytest.approx(1 / q, rel=1e-12)
+
+
+@pytest.mark.parametrize("q", [0.5, 0.1, 0.01])
+def test_going_back_and_forth(q: float) -> None:
+    # 1 -> 2, 2 -> 0 with q, else back to 1: 2/q steps from 1.
+    rows = [{}, {2: 1.0}, {0: q, 1: 1 - q}]
+    model, policy = chain(rows, initial=[0, 1, 0])
+    found = planners.arrival(model, policy)
+    assert found.expected_steps == pytest.approx(2 / q, rel=1e-6)
+
+
+def test_gamblers_ruin_takes_k_times_n_minus_k() -> None:
+    n = 30
+    rows = [{}, *({s - 1: 0.5, s + 1: 0.5} for s in range(1, n)), {}]
+    for start in (1, 7, 15, 29):
+        model, policy = chain(rows, initial=np.eye(n + 1)[start].tolist())
+        found = planners.arrival(model, policy)
+        assert found.share_of_states == 1.0
+        assert found.expected_steps == pytest.approx(start * (n - start), rel=1e-6)
+
+
+def test_a_biased_walk_of_thousands_of_steps_is_counted_or_not_but_never_wrong() -> None:
+    for n in (4, 8, 12, 16, 20):
+        rows = [{}, *({s - 1: 0.3, s + 1: 0.7} for s in range(1, n)), {n - 1: 1.0}]
+        model, policy = chain(rows, initial=np.eye(n + 1)[n].tolist())
+        matrix = np.eye(n + 1) - model.transitions.toarray()
+        exact = np.linalg.solve(matrix[1:, 1:], np.ones(n))[-1]
+        found = planners.arrival(model, policy).expected_steps
+        assert found is None or found == pytest.approx(exact, rel=1e-3)
+        if n == 4:
+            assert found is not None
+
+
+def test_a_policy_may_draw_its_actions() -> None:
+    # Action 0 waits, action 1 goes: a walk of 3 takes 3/w steps.
+    model = MoveMDP([[0, 0], [1, 0], [2, 1], [3, 2]], [[np.inf] * 2, *[[1.0, 1.0]] * 3])
+    weights = np.array([[1.0, 0.0], *[[0.75, 0.25]] * 3])
+    found = planners.arrival(model, weights)
+    assert found.share_of_states == 1.0
+    assert found.expected_steps == pytest.approx((4 + 8 + 12) / 3, rel=1e-9)
+    found = planners.arrival(model, [0, 1, 0, 1])
+    assert found.arrives.tolist() == [True, True, False, False]
+    assert places(found) == [([2], 2 / 3)]
+    assert found.farthest == 3
+
+
+def test_slip_may_lead_into_a_trap() -> None:
+    # From 1, left ends and right falls into 2, which keeps.
+    model = MoveMDP([[0, 0], [0, 2], [2, 2]], [[np.inf] * 2, [1.0, 1.0], [1.0, 1.0]], p=0.9)
+    found = planners.arrival(model, [0, 0, 0])
+    assert found.arrives.tolist() == [True, False, False]
+    assert places(found) == [([2], 1.0)]
+    sure = MoveMDP(model.successors, model.move_costs, p=1.0)
+    assert planners.arrival(sure, [0, 0, 0]).arrives.tolist() == [True, True, False]
+
+
+def test_frozen_lake() -> None:
+    for options, size in (({}, 4), ({"map_name": "8x8"}, 8), ({"is_slippery": False}, 4)):
+        env = gym.make("FrozenLake-v1", **options)
+        result = planners.solve(env, gamma=0.99)
+        found = planners.arrival(env, result)
+        # Holes end an episode too.
+        assert found.arrives.all()
+        assert found.share_of_states == found.share_of_starts == 1.0
+        P = env.unwrapped.P
+        matrix = np.eye(size * size)
+        steps = np.ones(size * size)
+        for s in range(size * size):
+            if all(t == s and done for outcomes in P[s].values() for _, t, _, done in outcomes):
+                steps[s] = 0.0
+                continue
+            for probability, t, _, done in P[s][int(result.policy[s])]:
+                if not done:
+                    matrix[s, t] -= probability
+        expected = np.linalg.solve(matrix, steps)[0]
+        assert found.expected_steps == pytest.approx(expected, rel=1e-6)
+    assert found.expected_steps == 6.0
+
+
+def test_added_states_are_ends() -> None:
+    env = gym.make("CliffWalking-v1")
+    result = planners.solve(env, gamma=0.9)
+    found = planners.arrival(env, result)
+    assert found.arrives.shape == (48,)
+    assert found.arrives.all()
+    assert found.share_of_states == 1.0
+    assert found.expected_steps == 13.0
+    stay = np.full(48, 3)  # to the left for ever
+    found = planners.arrival(env, stay)
+    assert found.share_of_starts == 0.0
+    assert {int(place.states[0]) for place in found.attractors} == {0, 12, 24, 36}
+
+
+# ---------------------------------------------------------------------------------------------
+# Paths and distances.
+
+
+def test_greedy_path_walks_to_the_goal() -> None:
+    recipe = StandardRecipe("depth_first")
+    layout = recipe.layout(Grid((15, 15)), np.random.default_rng(0))
+    for p in (1.0, 0.9):
+        model = maze_model(layout, recipe, p=p)
+        result = planners.solve(model, gamma=0.95)
+        distance = steps_to_terminal(model)
+        path = greedy_path(model, result.policy, 224)
+        assert distance[path].tolist() == list(range(distance[224], -1, -1))
+        # The likeliest outcome of the general table is the chosen move.
+        np.testing.assert_array_equal(greedy_path(model.to_tabular(), result.policy, 224), path)
+
+
+def test_greedy_path_ends_where_it_comes_back() -> None:
+    model, policy = chain([{1: 1.0}, {2: 1.0}, {1: 1.0}, {}])
+    assert greedy_path(model, np.array(policy), 0).tolist() == [0, 1, 2, 1]
+    assert greedy_path(model, np.array(policy), 3).tolist() == [3]
+
+
+def test_steps_to_terminal_are_those_of_available_moves() -> None:
+    model = MoveMDP(
+        [[0, 0], [0, 2], [1, 3], [3, 3]],
+        [[np.inf] * 2, [np.inf, 1.0], [1.0, 1.0], [1.0, 1.0]],
+    )
+    assert steps_to_terminal(model).tolist() == [0, -1, -1, -1]
+    tabular, _ = chain([{}, {0: 0.001, 2: 0.999}, {3: 1.0}, {1: 1.0}])
+    assert steps_to_terminal(tabular).tolist() == [0, 1, 3, 2]

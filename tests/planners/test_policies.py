@@ -1,0 +1,371 @@
+"""Greedy policies, action values, and exact evaluation."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import planners
+from aggmaze import MoveMDP, TabularMDP
+from aggmaze.grid import Grid
+from aggmaze.mazes import StandardRecipe, TerrainRecipe, maze_model
+from planners.policies import policy_model
+from tests.planners.reference import (
+    Array,
+    Dense,
+    Model,
+    action_values,
+    dense,
+    gammas,
+    models,
+    random_moves,
+    random_tabular,
+    truth,
+    value_of,
+)
+
+MODELS: dict[str, Model] = {
+    "table": random_tabular(0, 30, 3, terminals=2),
+    "table without terminal states": random_tabular(1, 12, 2, terminals=0),
+    "moves": random_moves(0, 30, 4, p=0.9),
+    "moves, p < 1/n": random_moves(1, 25, 4, p=0.15, terminals=2),
+    "moves that never slip": random_moves(2, 25, 3, p=1.0),
+    "moves without terminal states": random_moves(3, 10, 3, p=0.5, terminals=0),
+}
+named = pytest.mark.parametrize("name", MODELS)
+
+
+def chain_cost(n: int) -> TabularMDP:
+    """0 <- 1 <- ... <- n-1; action 0 waits, action 1 goes on; both cost nothing."""
+    P = np.zeros((n, 2, n))
+    P[np.arange(n), 0, np.arange(n)] = 1.0
+    P[np.arange(1, n), 1, np.arange(n - 1)] = 1.0
+    P[0, 1, 0] = 1.0
+    terminal = np.zeros(n, dtype=bool)
+    terminal[0] = True
+    return TabularMDP.from_matrices(P, costs=np.zeros((n, 2)), terminal=terminal)
+
+
+def breadth_first(tables: Dense) -> Array:
+    """Fewest steps to a terminal state; S where there is none."""
+    size = tables.num_states
+    leads = (tables.P > 0).any(axis=1)
+    distance = np.where(tables.terminal, 0, size)
+    for steps in range(1, size):
+        reached = (leads & (distance == steps - 1)).any(axis=1) & (distance == size)
+        distance[reached & ~tables.terminal] = steps
+    return distance
+
+
+def plain_greedy(tables: Dense, Q: Array, slack: float) -> Array:
+    """Least expected distance among those within slack of the best, then the lowest index."""
+    expected = tables.P @ breadth_first(tables).astype(float)
+    policy = np.zeros(tables.num_states, dtype=np.int64)
+    for s in np.flatnonzero(~tables.terminal):
+        close = [a for a in np.flatnonzero(tables.mask[s]) if Q[s, a] <= Q[s].min() + slack]
+        nearest = min(expected[s, a] for a in close)
+        policy[s] = next(a for a in close if expected[s, a] <= nearest + 1e-9)
+    return policy
+
+
+# ---------------------------------------------------------------------------------------------
+# Action values.
+
+
+@named
+@pytest.mark.parametrize("gamma", [0.0, 0.7, 0.99])
+def test_action_values(name: str, gamma: float) -> None:
+    model = MODELS[name]
+    tables = dense(model)
+    V = np.random.default_rng(0).normal(scale=10.0, size=model.num_states)
+    zeroed = np.where(tables.terminal, 0.0, V)
+    expected = action_values(tables, zeroed, gamma)
+    expected[tables.terminal] = 0.0
+    kept = V.copy()
+    Q = planners.q_values(model, V, gamma)
+    assert Q.shape == (model.num_states, model.num_actions)
+    np.testing.assert_array_equal(np.isinf(Q), ~tables.mask & ~tables.terminal[:, np.newaxis])
+    assert (Q[np.isinf(Q)] > 0).all()
+    np.testing.assert_allclose(Q, expected.astype(np.float64), rtol=0, atol=1e-13)
+    np.testing.assert_array_equal(V, kept)
+
+
+def test_action_values_leave_added_states_out() -> None:
+    env = gym.make("CliffWalking-v1")
+    V = np.random.default_rng(0).normal(size=48)
+    Q = planners.q_values(env, V, 0.9)
+    assert Q.shape == (48, 4)
+    for s in range(48):
+        for a in range(4):
+            expected = sum(
+                p * (-reward + (0.0 if done else 0.9 * V[t]))
+                for p, t, reward, done in env.unwrapped.P[s][a]
+            )
+            assert Q[s, a] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(29,), (31,), (30, 1), ()])
+def test_values_of_another_shape(shape: tuple[int, ...]) -> None:
+    for call in (planners.q_values, planners.greedy):
+        with pytest.raises(ValueError, match=re.escape("must have shape (30,)")):
+            call(MODELS["moves"], np.zeros(shape), 0.9)
+
+
+@pytest.mark.parametrize("gamma", [1.0, -0.1, float("nan")])
+def test_discounts_are_checked(gamma: float) -> None:
+    for call in (planners.q_values, planners.greedy):
+        with pytest.raises(ValueError, match="gamma"):
+            call(MODELS["moves"], np.zeros(30), gamma)
+    with pytest.raises(ValueError, match="gamma"):
+        planners.evaluate(MODELS["table"], np.zeros(30, dtype=int), gamma)
+
+
+# ---------------------------------------------------------------------------------------------
+# Greedy.
+
+
+@named
+@pytest.mark.parametrize("slack", [0.0, 0.1, 1.0, 100.0, np.inf])
+def test_greedy_is_that_of_plain_python(name: str, slack: float) -> None:
+    model = MODELS[name]
+    tables = dense(model)
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        V = np.where(tables.terminal, 0.0, rng.normal(scale=3.0, size=model.num_states))
+        policy = planners.greedy(model, V, 0.9, slack)
+        Q = planners.q_values(model, V, 0.9)
+        np.testing.assert_array_equal(policy, plain_greedy(tables, Q, slack))
+        assert not policy[tables.terminal].any()
+        inside = np.flatnonzero(~tables.terminal)
+        assert tables.mask[inside, policy[inside]].all()
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    model=models,
+    gamma=gammas,
+    slack=st.sampled_from([0.0, 0.0, 1e-9, 0.5, 2.0]),
+    seed=st.integers(0, 100),
+)
+def test_greedy_on_any_small_model(model: Model, gamma: float, slack: float, seed: int) -> None:
+    V = np.random.default_rng(seed).integers(-2, 3, size=model.num_states).astype(float)
+    V[model.terminal] = 0.0
+    policy = planners.greedy(model, V, gamma, slack)
+    Q = planners.q_values(model, V, gamma)
+    np.testing.assert_array_equal(policy, plain_greedy(dense(model), Q, slack))
+
+
+def test_without_slack_only_exact_ties_are_broken() -> None:
+    model = chain_cost(6)
+    V = np.zeros(6)
+    np.testing.assert_array_equal(planners.greedy(model, V, 0.9), [0, 1, 1, 1, 1, 1])
+    V[2] = 1e-12  # what lies beyond 2 would rather wait than enter it
+    np.testing.assert_array_equal(planners.greedy(model, V, 0.9), [0, 1, 1, 0, 1, 1])
+    np.testing.assert_array_equal(planners.greedy(model, V, 0.9, 1e-11), [0, 1, 1, 1, 1, 1])
+
+
+def test_without_terminal_states_the_lowest_index() -> None:
+    model = MoveMDP([[1, 0, 1], [0, 1, 0]], [[1.0, 1.0, 1.0], [2.0, 1.0, 1.5]])
+    np.testing.assert_array_equal(planners.greedy(model, np.zeros(2), 0.9), [0, 1])
+    np.testing.assert_array_equal(planners.greedy(model, np.zeros(2), 0.9, 0.5), [0, 1])
+    np.testing.assert_array_equal(planners.greedy(model, np.zeros(2), 0.9, 1.0), [0, 0])
+
+
+def test_expected_distance_decides_not_the_likeliest() -> None:
+    # From 3: action 0 leads to 1 or 2 (expected 1.6), action 1 surely to 2 (2), action 2 waits.
+    P = np.zeros((4, 3, 4))
+    P[0, :, 0] = P[1, :, 0] = P[2, :, 1] = 1.0
+    P[3, 0, [1, 2]] = 0.4, 0.6
+    P[3, 1, 2] = 1.0
+    P[3, 2, 3] = 1.0
+    costs = np.zeros((4, 3))
+    terminal = [True, False, False, False]
+    model = TabularMDP.from_matrices(P[:, ::-1], costs=costs, terminal=terminal)
+    np.testing.assert_array_equal(planners.greedy(model, np.zeros(4), 0.9), [0, 0, 0, 2])
+
+
+def test_states_that_cannot_arrive_count_as_farthest() -> None:
+    # From 2: action 0 leads into a trap for ever, action 1 to the end.
+    P = np.zeros((3, 2, 3))
+    P[0, :, 0] = P[1, :, 1] = P[2, 0, 1] = P[2, 1, 0] = 1.0
+    model = TabularMDP.from_matrices(
+        P, costs=[[0, 0], [1, 1], [0, 0]], terminal=[True, False, False]
+    )
+    np.testing.assert_array_equal(planners.greedy(model, np.zeros(3), 0.9), [0, 0, 1])
+
+
+@named
+@pytest.mark.parametrize("slack", [0.0, 0.01, 0.3, 2.0])
+@pytest.mark.parametrize("gamma", [0.5, 0.95])
+def test_the_loss_stays_within_the_slack(name: str, slack: float, gamma: float) -> None:
+    tables = dense(MODELS[name])
+    V, off = truth(tables, gamma)
+    policy = planners.greedy(MODELS[name], V.astype(np.float64), gamma, slack)
+    loss = value_of(tables, policy, gamma) - V
+    assert loss.min() >= -1e-12
+    assert loss.max() <= slack / (1 - gamma) + 1e-12 + off
+
+
+def test_the_loss_of_a_solve_stays_within_its_certificate() -> None:
+    for recipe in (StandardRecipe("depth_first"), TerrainRecipe()):
+        layout = recipe.layout(Grid((8, 8)), np.random.default_rng(0))
+        for p in (1.0, 0.9):
+            model = maze_model(layout, recipe, p=p)
+            tables = dense(model)
+            V, _ = truth(tables, 0.95)
+            for tol in (1e-2, 1e-4, 1e-6):
+                result = planners.solve(model, gamma=0.95, tol=tol)
+                loss = (value_of(tables, result.policy, 0.95) - V).max()
+                assert loss <= result.policy_bound
+                assert result.policy_bound <= 4 * result.bound + 1e-10
+
+
+@pytest.mark.parametrize("slack", [-1e-9, -1.0, float("nan")])
+def test_slack_must_not_be_negative(slack: float) -> None:
+    with pytest.raises(ValueError, match="slack must not be negative"):
+        planners.greedy(MODELS["moves"], np.zeros(30), 0.9, slack)
+
+
+# ---------------------------------------------------------------------------------------------
+# Exact evaluation.
+
+
+def random_policies(tables: Dense, seed: int) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    weights = np.where(tables.mask, rng.random(tables.mask.shape), 0.0)
+    weights[tables.terminal, 0] = 1.0
+    actions = np.where(tables.terminal, 0, weights.argmax(axis=1))
+    # Some actions get no probability at all.
+    weights = np.where((weights < 0.3) & (weights < weights.max(axis=1, keepdims=True)), 0, weights)
+    return actions, weights / weights.sum(axis=1, keepdims=True)
+
+
+@named
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 0.95, 0.999])
+def test_evaluation_against_a_linear_solve(name: str, gamma: float) -> None:
+    model = MODELS[name]
+    tables = dense(model)
+    for seed in range(3):
+        for policy in random_policies(tables, seed):
+            V = value_of(tables, policy, gamma)
+            found = planners.evaluate(model, policy, gamma)
+            atol = 1e-14 / (1 - gamma) * max(1.0, float(np.abs(V).max()))
+            np.testing.assert_allclose(found, V.astype(np.float64), rtol=0, atol=atol)
+
+
+@named
+def test_the_chain_of_a_policy(name: str) -> None:
+    model = MODELS[name]
+    tables = dense(model)
+    states = np.arange(model.num_states)
+    actions, weights = random_policies(tables, 7)
+    for policy, P, costs in (
+        (actions, tables.P[states, actions], tables.costs[states, actions]),
+        (
+            weights,
+            np.einsum("sa,sat->st", weights, tables.P),
+            np.einsum("sa,sa->s", weights, tables.costs),
+        ),
+    ):
+        chain = policy_model(model, policy).validate()
+        assert (chain.num_states, chain.num_actions) == (model.num_states, 1)
+        P[tables.terminal] = np.eye(len(P))[tables.terminal]
+        np.testing.assert_allclose(chain.transitions.toarray(), P, rtol=0, atol=1e-15)
+        np.testing.assert_allclose(chain.costs[:, 0], costs, rtol=0, atol=1e-14)
+        np.testing.assert_array_equal(chain.terminal, tables.terminal)
+        np.testing.assert_array_equal(chain.initial, model.initial)
+
+
+def test_evaluation_of_the_optimal_policy_is_the_optimum() -> None:
+    for model in MODELS.values():
+        result = planners.solve(model, gamma=0.9, tol=1e-11)
+        V = planners.evaluate(model, result.policy, 0.9)
+        assert np.abs(V - result.values).max() <= result.policy_bound + result.bound + 1e-12
+
+
+def test_both_layouts_agree() -> None:
+    model = MODELS["moves, p < 1/n"]
+    for policy in random_policies(dense(model), 3):
+        np.testing.assert_allclose(
+            planners.evaluate(model, policy, 0.95),
+            planners.evaluate(model.to_tabular(), policy, 0.95),
+            rtol=0,
+            atol=1e-12,
+        )
+
+
+def test_lists_will_do() -> None:
+    model = MoveMDP([[1, 0], [1, 1]], [[3.0, 1.0], [np.inf, np.inf]])
+    assert planners.evaluate(model, [0, 0], 0.5).tolist() == [3.0, 0.0]
+    assert planners.evaluate(model, [1, 1], 0.5)[0] == pytest.approx(2.0, abs=1e-14)
+    V = planners.evaluate(model, [[0.5, 0.5], [1.0, 0.0]], 0.5)
+    assert V[0] == pytest.approx(2.0 / 0.75, abs=1e-14)
+    assert planners.evaluate(model, [[1, 0], [1, 0]], 0.5).tolist() == [3.0, 0.0]
+
+
+def test_evaluation_on_models_with_added_states() -> None:
+    env = gym.make("CliffWalking-v1")
+    rng = np.random.default_rng(0)
+    for policy in (
+        rng.integers(4, size=48),
+        rng.dirichlet(np.ones(4), size=48),
+        np.full((48, 4), 0.25),
+    ):
+        weights = np.eye(4)[policy] if policy.ndim == 1 else policy
+        matrix, costs = np.eye(48), np.zeros(48)
+        for s in range(48):
+            for a in range(4):
+                for p, t, reward, done in env.unwrapped.P[s][a]:
+                    costs[s] -= weights[s, a] * p * reward
+                    if not done:
+                        matrix[s, t] -= 0.95 * weights[s, a] * p
+        V = planners.evaluate(env, policy, 0.95)
+        assert V.shape == (48,)
+        expected = np.linalg.solve(matrix, costs)
+        np.testing.assert_allclose(V, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+        # With the added state spelled out it is the same.
+        longer = np.concatenate([policy, policy[:1]])
+        np.testing.assert_array_equal(planners.evaluate(env, longer, 0.95), V)
+
+
+# ---------------------------------------------------------------------------------------------
+# Errors.
+
+WALK = MoveMDP(
+    [[1, 0, 0], [2, 0, 1], [0, 0, 0]], [[1.0, np.inf, 1.0], [1.0, 1.0, 1.0], [np.inf] * 3]
+)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ([1, 0, 0], "action 1 in state 0, which is unavailable"),
+        ([0, 3, 0], "policy[1] = 3 is not an action in [0, 3)"),
+        ([0, -1, 0], "policy[1] = -1 is not an action in [0, 3)"),
+        ([0.0, 1.0, 0.0], "integer actions"),
+        ([True, False, False], "integer actions"),
+        ([0, 0], "policy must have shape (3,) or (3, 3), got (2,)"),
+        ([0, 0, 0, 0], "got (4,)"),
+        (0, "got ()"),
+        (np.zeros((3, 2)), "got (3, 2)"),
+        (np.zeros((3, 3, 1), dtype=int), "got (3, 3, 1)"),
+        ([[0.5, 0.5, 0], [1, 0, 0], [1, 0, 0]], "action 1 in state 0, which is unavailable"),
+        ([[1, 0, 0], [0.5, 0.4, 0], [1, 0, 0]], "policy[1]"),
+        ([[1, 0, 0], [1.5, -0.5, 0], [1, 0, 0]], "policy[1]"),
+        ([[1, 0, 0], [1, 0, 0], [np.nan, 1, 0]], "policy[2]"),
+        ([[1, 0, 0], [np.inf, 0, 0], [1, 0, 0]], "policy[1]"),
+        ([[1, 0, 0], [0, 0, 0], [1, 0, 0]], "policy[1]"),
+    ],
+)
+def test_policies_that_do_not_fit(policy: Any, message: str) -> None:
+    for model in (WALK, WALK.to_tabular()):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            planners.evaluate(model, policy, 0.9)
+        with pytest.raises(ValueError, match=re.escape(message)):
+            planners.arrival(model, policy)
