@@ -24,9 +24,8 @@ def check_finite(name: str, value: Any) -> None:
 
 def check_positive(name: str, value: Any) -> None:
     """Refuse what is not a finite real number above 0."""
-    check_finite(name, value)
-    if value <= 0:
-        raise ValueError(f"{name} must be positive, got {value!r}")
+    if not is_real(value) or not 0.0 < value < math.inf:
+        raise ValueError(f"{name} must be positive and finite, got {value!r}")
 
 
 def check_share(name: str, value: Any) -> None:

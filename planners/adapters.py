@@ -67,7 +67,7 @@ def as_model(source: Any) -> Model:
 def _env_model(env: gym.Env[Any, Any]) -> Model:
     inner: Any = env
     while isinstance(inner, gym.Wrapper):
-        if "transition_model" in vars(type(inner)):
+        if hasattr(type(inner), "transition_model"):
             break  # it knows what it does to the model
         if type(inner).step not in _HARMLESS_STEPS:
             raise ValueError(

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from aggmaze.checks import is_real
+from aggmaze.checks import check_positive
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ def aggregate_by_value(V: NDArray[np.float64], epsilon: float) -> Aggregation:
         If a value or epsilon is not finite, or epsilon is not positive or so small that bins of
         that width cannot be told apart in the range of V.
     """
-    check_epsilon(epsilon)
+    check_positive("epsilon", epsilon)
     V = np.ascontiguousarray(V, dtype=np.float64)
     if V.ndim != 1 or len(V) == 0:
         raise ValueError(f"V must have shape (S,), not empty, got {V.shape}")
@@ -72,7 +72,7 @@ def aggregate_by_value(V: NDArray[np.float64], epsilon: float) -> Aggregation:
     if not width < 2.0**53:
         raise ValueError(
             f"epsilon = {epsilon!r} is too small for values from {low} to {high}: at least "
-            f"{(high - low) / 2.0**53:.1e} tells their bins apart"
+            f"{1.1 * (high - low) / 2.0**53:.1e} tells their bins apart"
         )
     num_bins = max(1, math.ceil(width))
     if num_bins <= 4 * len(V) + 1024:
@@ -113,12 +113,6 @@ def draw_representatives(
     order = np.argsort(ranks.T, axis=1, kind="stable")
     sorted_ranks = np.take_along_axis(ranks.T, order, axis=1)
     return _members(aggregation.labels, sorted_ranks, order)
-
-
-def check_epsilon(epsilon: float) -> None:
-    """Refuse a bin width that is not positive and finite."""
-    if not is_real(epsilon) or not 0 < epsilon < math.inf:
-        raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
 
 
 @njit(cache=True)

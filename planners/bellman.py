@@ -25,6 +25,8 @@ Model = TabularMDP | MoveMDP
 
 # Half the distance from 1 to the next number: the largest relative error of one rounding.
 UNIT_ROUNDOFF = 2.0**-53
+# Covers what results below the least normal number lose beyond that.
+UNDERFLOW = float(np.finfo(np.float64).tiny)
 
 compiling.watch()
 
@@ -63,6 +65,10 @@ class Backups(Protocol):
     def gamma(self) -> float:
         """The discount."""
 
+    @property
+    def max_cost(self) -> float:
+        """Largest size of the cost of an available action."""
+
     def sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
         """Write TV into ``out``, shape (S,) both, and return its extremes."""
 
@@ -100,7 +106,7 @@ class MoveBackups:
         # Whether it may pay to choose the worst move, hoping to slip: with p < 1/n.
         self._reverses = bool((chosen < 0).any())
         self._moves = (readonly(model.successors), readonly(model.move_costs), chosen, every)
-        self._max_cost = float(np.abs(model.move_costs).max(where=model.available, initial=0.0))
+        self.max_cost = float(np.abs(model.move_costs).max(where=model.available, initial=0.0))
 
     def sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
         """Write TV into ``out``."""
@@ -139,10 +145,10 @@ class MoveBackups:
         for the sign of ``p - b``, hence the factor two.  With p = 1 there is no sum, and
         `unslipped_size` may be smaller.
         """
-        size = self._max_cost + self.gamma * max_value
+        size = self.max_cost + self.gamma * max_value
         if self.model.p == 1.0:
             size = min(size, unslipped_size(self.gamma, max_value))
-        return 2 * (self.model.num_actions + 10) * UNIT_ROUNDOFF * size
+        return _rounding(2 * (self.model.num_actions + 10), size)
 
 
 class SparseBackups:
@@ -161,7 +167,7 @@ class SparseBackups:
             readonly(model.terminal),
         )
         self._longest_row = int(np.diff(matrix.indptr).max())
-        self._max_cost = float(np.abs(model.costs).max(where=model.action_mask, initial=0.0))
+        self.max_cost = float(np.abs(model.costs).max(where=model.action_mask, initial=0.0))
 
     def sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
         """Write TV into ``out``."""
@@ -198,8 +204,8 @@ class SparseBackups:
         with the cost, all at most of the size ``max |c| + gamma max |V|`` (rows sum to 1 within
         1e-9), or of `unslipped_size`.
         """
-        size = min(self._max_cost + self.gamma * max_value, unslipped_size(self.gamma, max_value))
-        return (self._longest_row + 4) * UNIT_ROUNDOFF * 1.0001 * size
+        size = min(self.max_cost + self.gamma * max_value, unslipped_size(self.gamma, max_value))
+        return _rounding(1.0001 * (self._longest_row + 4), size)
 
 
 def unslipped_size(gamma: float, max_value: float) -> float:
@@ -210,6 +216,10 @@ def unslipped_size(gamma: float, max_value: float) -> float:
     ``|q| <= max |TV|``.  Here ``max_value`` bounds both ``|V|`` and ``|TV|``.
     """
     return (1 + 2 * gamma) * max_value
+
+
+def _rounding(operations: float, size: float) -> float:
+    return operations * UNIT_ROUNDOFF * size + UNDERFLOW if size > 0 else 0.0
 
 
 def backups(model: Model, gamma: float) -> Backups:

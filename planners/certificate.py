@@ -44,8 +44,8 @@ class Certificate:
 
     @property
     def midpoint(self) -> float:
-        """What to add to V for the smallest bound."""
-        return (self.low + self.high) / 2
+        """What to add to V for the smallest bound; 0 where there is none."""
+        return (self.low + self.high) / 2 if np.isfinite(self.high - self.low) else 0.0
 
     @property
     def half_width(self) -> float:
@@ -64,27 +64,44 @@ class Certifier:
     def __init__(self, backups: Backups) -> None:
         self._backups = backups
         self._gamma = backups.gamma
-        self._has_terminal = bool(backups.model.terminal.any())
-        self._row_error = 0.0
+        terminal = backups.model.terminal
+        self._some_terminal, self._all_terminal = bool(terminal.any()), bool(terminal.all())
+        # gamma times the largest and the least sum of a row.
+        self._largest = self._least = backups.gamma
         if isinstance(backups.model, TabularMDP):
             matrix = backups.model.transitions
             sums = matrix.sum(axis=1)[backups.model.action_mask.reshape(-1)]
-            longest = int(np.diff(matrix.indptr).max())
-            self._row_error = float(np.abs(sums - 1.0).max()) + longest * UNIT_ROUNDOFF
+            error = float(np.abs(sums - 1.0).max())
+            error += (int(np.diff(matrix.indptr).max()) + 4) * UNIT_ROUNDOFF
+            self._largest, self._least = (backups.gamma * (1 + s * error) for s in (1, -1))
 
     def of_argument(self, sweep: Sweep) -> Certificate:
         """Return the bounds on ``V* - V`` for the V that was swept."""
+        if self._all_terminal:
+            return Certificate(sweep.residual_low, sweep.residual_high, 0.0)
         residuals, rounding = self._residuals(sweep)
-        low, high = (residual / (1 - g) for residual, g in residuals)
+        low, high = (_amplified(residual, g) for residual, g in residuals)
         return self._widened(low, high, 0.0, rounding)
 
     def of_image(self, sweep: Sweep) -> Certificate:
         """Return the bounds on ``V* - TV`` for the TV that the sweep computed."""
+        if self._all_terminal:
+            return Certificate(0.0, 0.0, 0.0)
         residuals, rounding = self._residuals(sweep)
-        low, high = (g * residual / (1 - g) for residual, g in residuals)
+        low, high = (g * _amplified(residual, g) for residual, g in residuals)
         # TV is computed, and so is its sum with the midpoint.
         size = max(-sweep.low, sweep.high) + max(-low, high)
         return self._widened(low, high, rounding + 4 * UNIT_ROUNDOFF * size, rounding)
+
+    def size(self, sweep: Sweep, shift: float) -> float:
+        """Return max |TV + shift| over the states that are not terminal, or less if unsure."""
+        sizes = [0.0]
+        # Terminal states have TV = 0, so that any other extreme is another state's.
+        if not self._some_terminal or sweep.low < 0:
+            sizes.append(abs(sweep.low + shift))
+        if not self._some_terminal or sweep.high > 0:
+            sizes.append(abs(sweep.high + shift))
+        return max(sizes)
 
     def _residuals(self, sweep: Sweep) -> tuple[tuple[tuple[float, float], ...], float]:
         """Return the safe range of r, each end with gamma times its row sum, and the rounding."""
@@ -92,12 +109,11 @@ class Certifier:
         rounding = self._backups.rounding(max_value)
         widen = rounding + UNIT_ROUNDOFF * sweep.residual
         low, high = sweep.residual_low - widen, sweep.residual_high + widen
-        if self._has_terminal:
+        if self._some_terminal:
             low, high = min(low, 0.0), max(high, 0.0)
-        outward, inward = (self._gamma * (1 + sign * self._row_error) for sign in (1, -1))
         ends = (
-            (low, outward if low < 0 else inward),
-            (high, outward if high > 0 else inward),
+            (low, self._largest if low < 0 else self._least),
+            (high, self._largest if high > 0 else self._least),
         )
         return ends, rounding
 
@@ -107,3 +123,10 @@ class Certifier:
             high + slack + _SLIP * abs(high),
             rounding / (1 - self._gamma),
         )
+
+
+def _amplified(residual: float, g: float) -> float:
+    """Return the d with ``d = residual + g d``; without limit where g, row sums in, reaches 1."""
+    if residual == 0:
+        return 0.0
+    return residual / (1 - g) if g < 1 else float(np.copysign(np.inf, residual))

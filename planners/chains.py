@@ -58,7 +58,7 @@ class OrderedChain:
             The states to solve for, which must lead to no other that is not terminal; the rest
             keep the value 0.
         tolerance : float
-            Largest change of a last pass, relative to the largest value.
+            Estimated distance from the end at which to stop, relative to the largest value.
         max_passes : int
         patient : bool
             Go on even where passes hardly improve any more.
@@ -74,9 +74,11 @@ class OrderedChain:
         changes: list[float] = []
         for _ in range(max_passes):
             change, largest = _pass(*self._matrix, costs, gamma, order, values)
-            if change <= tolerance * largest:
-                return values, True
             changes.append(change)
+            # Passes that shrink the change by this factor are that far from the end.
+            ratio = change / changes[-2] if len(changes) > 1 else 0.0
+            if change == 0 or (ratio < 1 and change <= tolerance * (1 - ratio) * largest):
+                return values, True
             slow = len(changes) > _PATIENCE and change > 0.5 * changes[-1 - _PATIENCE]
             if slow and not patient:
                 break

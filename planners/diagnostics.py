@@ -24,7 +24,7 @@ from planners.result import SolveResult
 # Chains that slip out of a valley once in a blue moon take for ever to settle: a bound on the work,
 # in transitions followed.
 _MOST_WORK = 400_000_000
-_LEAST_PASSES = 50
+_LEAST_PASSES, _MOST_PASSES = 50, 20_000
 _STEP_TOLERANCE = 1e-9
 
 
@@ -146,7 +146,7 @@ def _expected_steps(
         1.0,
         among=arrives,
         tolerance=_STEP_TOLERANCE,
-        max_passes=max(_LEAST_PASSES, _MOST_WORK // chain.num_entries),
+        max_passes=min(_MOST_PASSES, max(_LEAST_PASSES, _MOST_WORK // chain.num_entries)),
         patient=True,
     )
     return float(weights @ steps / weights.sum()), settled

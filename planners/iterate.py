@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planners import compiling
-from planners.bellman import Backups, Sweep
+from planners.bellman import UNIT_ROUNDOFF, Backups, Sweep
 from planners.certificate import Certificate, Certifier
 from planners.result import History, Status
 
@@ -67,8 +68,7 @@ class Progress:
     residual : float
         Sup norm of TV - V; NaN where the iteration was no full sweep.
     bound : float
-        Certified bound; NaN where none was computed.
-    solver : Solver
+        Certified bound of ``values``; NaN where none was computed.
     """
 
     iteration: int
@@ -77,12 +77,15 @@ class Progress:
     num_megastates: int
     residual: float
     bound: float
-    solver: Solver
+    _values: Callable[[], NDArray[np.float64]] = field(repr=False)
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """The current V, shape (S,), as a copy."""
-        return self.solver.values().copy()
+        """What the result's values would be now, shape (S,), as a new array.
+
+        Ask for them during the callback: later they are those of a later iteration.
+        """
+        return self._values()
 
 
 Callback = Callable[[Progress], object]
@@ -116,15 +119,19 @@ class Budget:
         """Return the bound to reach where ``max|V|`` is known."""
         return max(self.atol or 0.0, (self.tol or 0.0) * max_value)
 
-    def exhausted(self, iterations: int, updates: int, seconds: float) -> str | None:
-        """Return which limit is reached, if one is."""
+    def exhausted(self, iterations: int, updates: int, seconds: float) -> tuple[Status, str] | None:
+        """Return how the run ends where a limit is reached."""
         if self.num_iterations is not None and iterations >= self.num_iterations:
-            return f"{iterations} iterations made"
-        if self.num_updates is not None and updates >= self.num_updates:
-            return f"{updates} updates made"
-        if self.time_limit is not None and seconds >= self.time_limit:
-            return f"time limit of {self.time_limit:g} s reached"
-        return None
+            reached = f"{iterations} iterations made"
+        elif self.num_updates is not None and updates >= self.num_updates:
+            reached = f"{updates} updates made"
+        elif self.time_limit is not None and seconds >= self.time_limit:
+            reached = f"time limit of {self.time_limit:g} s reached"
+        else:
+            return None
+        if self.has_tolerance:
+            return Status.STOPPED_SHORT, f"{reached} before the tolerance was met"
+        return Status.COMPLETED, reached
 
 
 @dataclass(frozen=True)
@@ -167,18 +174,15 @@ def iterate(
     """
     clock = Clock()
     certifier = Certifier(backups)
-    gamma = backups.gamma
-    # In exact arithmetic this many sweeps halve the range of the residual: where they do not,
-    # rounding has the better of it.
-    window = max(1, math.ceil(math.log(0.5) / math.log(gamma))) if gamma > 0 else 1
-    ranges: list[float] = []
+    accuracy = _Accuracy(budget, backups)
     record = _Record()
+    terminal = backups.model.terminal
     certificate: Certificate | None = None
-    image = np.empty(backups.model.num_states) if certify_every else None
+    image = np.empty(len(terminal)) if certify_every else None
     num_sweeps = num_certificate_sweeps = 0
-    status, message = Status.COMPLETED, ""
+    end: tuple[Status, str] | None = None
     try:
-        while not message:
+        while end is None:
             step = solver.step()
             sweep, certificate = step.sweep, None
             if sweep is not None:
@@ -187,63 +191,94 @@ def iterate(
             elif image is not None:
                 num_certificate_sweeps += 1
                 certificate = certifier.of_argument(backups.sweep(solver.values(), image))
-            bound = math.nan
-            if certificate is not None:
-                bound = certificate.half_width if solver.recentres else certificate.radius
-            progress = record.add(step, clock.seconds(), bound, solver)
-
+            bound = math.nan if certificate is None else _bound(solver, certificate)
+            values = functools.partial(_values, solver, certificate, terminal)
+            progress = record.add(step, clock.seconds(), bound, values)
             if certificate is not None and sweep is not None and budget.has_tolerance:
-                max_value = max(-sweep.low, sweep.high)
-                target = budget.target(max_value)
-                ranges.append(sweep.residual_high - sweep.residual_low)
-                if bound <= target:
-                    status, message = Status.CONVERGED, f"bound {bound:.3g} <= {target:.3g}"
-                elif solver.recentres and (
-                    bound <= 2 * certificate.allowance
-                    or (len(ranges) > window and ranges[-1] >= 0.9 * ranges[-1 - window])
-                ):
-                    status = Status.STOPPED_SHORT
-                    message = (
-                        f"float64 can certify no better than {_relative(bound, max_value)} here, "
-                        f"{_relative(target, max_value)} was asked for"
-                    )
-            if not message:
-                limit = budget.exhausted(progress.iteration, progress.num_updates, progress.seconds)
-                if limit is not None:
-                    message = limit
-                    if budget.has_tolerance:
-                        status = Status.STOPPED_SHORT
-                        message += " before the tolerance was met"
-            if not message and callback is not None and callback(progress):
-                status, message = Status.INTERRUPTED, "stopped by the callback"
+                shift = certificate.midpoint if solver.recentres else 0.0
+                size = certifier.size(sweep, shift)
+                end = accuracy.judge(sweep, certificate, bound, size, solver.recentres)
+            if end is None:
+                end = budget.exhausted(progress.iteration, progress.num_updates, progress.seconds)
+            if callback is not None and callback(progress) and end is None:
+                end = Status.INTERRUPTED, "stopped by the callback"
     except KeyboardInterrupt:
-        status, message = Status.INTERRUPTED, "interrupted from the keyboard"
+        end = Status.INTERRUPTED, "interrupted from the keyboard"
         certificate = None  # V may be one step ahead of it
 
-    values = solver.values().copy()
     if certificate is None and solver.recentres:
-        image = np.empty_like(values)
         num_certificate_sweeps += 1
-        certificate = certifier.of_image(backups.sweep(values, image))
-        values = image
-    final_bound: float | None = None
-    if certificate is not None:
-        final_bound = certificate.radius
-        if solver.recentres:
-            values += certificate.midpoint
-            values[backups.model.terminal] = 0.0
-            final_bound = certificate.half_width
+        solution = np.empty(len(terminal))
+        certificate = certifier.of_image(backups.sweep(solver.values(), solution))
+        _recentre(solution, certificate, terminal)
+    else:
+        solution = _values(solver, certificate, terminal)
     return Run(
-        values,
-        final_bound,
-        status,
-        message,
+        solution,
+        None if certificate is None else _bound(solver, certificate),
+        *end,
         num_sweeps,
         record.num_updates,
         num_certificate_sweeps,
         clock.seconds(),
         record.history(),
     )
+
+
+def _bound(solver: Solver, certificate: Certificate) -> float:
+    return certificate.half_width if solver.recentres else certificate.radius
+
+
+def _values(
+    solver: Solver, certificate: Certificate | None, terminal: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return what the method's values are now, as a new array."""
+    values = solver.values().copy()
+    if solver.recentres and certificate is not None:
+        _recentre(values, certificate, terminal)
+    return values
+
+
+def _recentre(
+    values: NDArray[np.float64], certificate: Certificate, terminal: NDArray[np.bool_]
+) -> None:
+    values += certificate.midpoint
+    values[terminal] = 0.0
+
+
+class _Accuracy:
+    """Judges whether the tolerance is met, or beyond what float64 can certify."""
+
+    def __init__(self, budget: Budget, backups: Backups) -> None:
+        self._budget = budget
+        gamma = backups.gamma
+        # In exact arithmetic this many sweeps halve the range of the residual: where they do not,
+        # rounding has the better of it.
+        self._window = max(1, math.ceil(math.log(0.5) / math.log(gamma))) if gamma > 0 else 1
+        # Far below the last digit of any cost: where V* is 0, no relative accuracy is reached.
+        self._negligible = UNIT_ROUNDOFF**2 * backups.max_cost
+        self._ranges: list[float] = []
+
+    def judge(
+        self, sweep: Sweep, certificate: Certificate, bound: float, size: float, recentres: bool
+    ) -> tuple[Status, str] | None:
+        """Return how the run ends here, if it does; ``size`` is max|V|."""
+        target = self._budget.target(size)
+        if bound <= target:
+            return Status.CONVERGED, f"bound {bound:.3g} <= {target:.3g}"
+        self._ranges.append(sweep.residual_high - sweep.residual_low)
+        stalls = (
+            len(self._ranges) > self._window
+            and self._ranges[-1] >= 0.9 * self._ranges[-1 - self._window]
+        )
+        # Other methods have reasons of their own to stay where they are.
+        if recentres and (stalls or bound <= max(2 * certificate.allowance, self._negligible)):
+            return (
+                Status.STOPPED_SHORT,
+                f"float64 can certify no better than {_relative(bound, size)} here, "
+                f"{_relative(target, size)} was asked for",
+            )
+        return None
 
 
 def _relative(bound: float, max_value: float) -> str:
@@ -259,7 +294,9 @@ class _Record:
         self.num_updates = 0
         self._rows: list[tuple[int, float, int, float, float]] = []
 
-    def add(self, step: Step, seconds: float, bound: float, solver: Solver) -> Progress:
+    def add(
+        self, step: Step, seconds: float, bound: float, values: Callable[[], NDArray[np.float64]]
+    ) -> Progress:
         self.num_updates += step.num_updates
         residual = math.nan if step.sweep is None else step.sweep.residual
         self._rows.append((self.num_updates, seconds, step.num_megastates, residual, bound))
@@ -270,7 +307,7 @@ class _Record:
             step.num_megastates,
             residual,
             bound,
-            solver,
+            values,
         )
 
     def history(self) -> History:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
+from aggmaze.checks import check_positive
 from planners.adapters import as_model
 from planners.bellman import Model
 from planners.result import Status
@@ -44,8 +44,7 @@ def normalized(
     ValueError
         If V* is 0, so that no scale gives it another size.
     """
-    if not 0 < max_cost_to_go < math.inf:
-        raise ValueError(f"max_cost_to_go must be positive and finite, got {max_cost_to_go!r}")
+    check_positive("max_cost_to_go", max_cost_to_go)
     model = as_model(model_or_env)
     result = solve(model, gamma=gamma, tol=_TOL)
     if result.status == Status.INTERRUPTED:

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from aggmaze.checks import is_real
 from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
 from planners.adapters import as_model, check_gamma
@@ -66,6 +67,8 @@ def greedy(model_or_env: Any, V: ArrayLike, gamma: float, slack: float = 0.0) ->
         0 in terminal states.
     """
     model = as_model(model_or_env)
+    if not is_real(slack):
+        raise TypeError(f"slack must be a number, got {slack!r}")
     if not slack >= 0:
         raise ValueError(f"slack must not be negative, got {slack!r}")
     full = model_values(model, V)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import struct
+import tokenize
 import zipfile
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,30 +140,38 @@ class SolveResult:
         ValueError
             If the file is not such a result, or damaged.
         """
-        try:
-            with np.load(Path(path), allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-        except (ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-            raise ValueError(f"{os.fspath(path)!r} is not a saved result: {error}") from None
-        try:
-            header = json.loads(str(arrays["header"]))
-            if header["format"] != _FORMAT:
-                raise ValueError(f"its format is {header['format']!r}, not {_FORMAT!r}")
-            history = History(**{f.name: arrays[f"history_{f.name}"] for f in fields(History)})
-            result = cls(
-                values=arrays["values"],
-                policy=arrays["policy"],
-                labels=arrays.get("labels"),
-                history=history,
-                **{name: header[name] for name in _SCALARS} | {"status": Status(header["status"])},
-            )
-            result._check_arrays()
-        except KeyError as error:
-            raise ValueError(
-                f"{os.fspath(path)!r} is not a saved result: {error} is missing"
-            ) from None
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{os.fspath(path)!r} is not a saved result: {error}") from None
+        with Path(path).open("rb") as file:
+            try:
+                return cls._read(file)
+            except _DAMAGED as error:
+                reason = (str(error) or type(error).__name__).splitlines()[0]
+                raise ValueError(f"{os.fspath(path)!r} is not a saved result: {reason}") from None
+
+    @classmethod
+    def _read(cls, file: IO[bytes]) -> Self:
+        archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ValueError("it holds a single array")
+        arrays = {name: archive[name] for name in archive.files}
+        header = json.loads(str(_item(arrays, "header")))
+        if not isinstance(header, dict) or header.get("format") != _FORMAT:
+            found = header.get("format") if isinstance(header, dict) else None
+            raise ValueError(f"its format is {found!r}, not {_FORMAT!r}")
+        scalars = {name: _item(header, name) for name in _SCALARS}
+        for name, value in scalars.items():
+            kind = _KINDS.get(cls.__annotations__[name], str)
+            if isinstance(value, bool) or not isinstance(value, kind):
+                raise ValueError(f"{name} is {value!r}")
+        result = cls(
+            values=_item(arrays, "values"),
+            policy=_item(arrays, "policy"),
+            labels=arrays.get("labels"),
+            history=History(
+                **{f.name: _item(arrays, f"history_{f.name}") for f in fields(History)}
+            ),
+            **scalars | {"status": Status(scalars["status"])},
+        )
+        result._check_arrays()
         return result
 
     def _check_arrays(self) -> None:
@@ -171,10 +183,34 @@ class SolveResult:
             if array is not None and (array.shape != num_states or array.dtype.kind != "i"):
                 raise ValueError(f"{name} are {array.dtype} of shape {array.shape}")
         for name, array in vars(self.history).items():
-            if array.shape != (self.num_iterations,):
-                raise ValueError(f"history.{name} has shape {array.shape}")
+            kind = "i" if name.startswith("num_") else "f"
+            if array.shape != (self.num_iterations,) or array.dtype.kind != kind:
+                raise ValueError(f"history.{name} is {array.dtype} of shape {array.shape}")
 
 
+def _item(mapping: Mapping[str, Any], name: str) -> Any:
+    if name not in mapping:
+        raise ValueError(f"{name} is missing")
+    return mapping[name]
+
+
+# What reading a damaged archive may raise, in numpy, zipfile and json.
+_DAMAGED = (
+    ValueError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+_KINDS: dict[str, type | tuple[type, ...]] = {"float": (float, int), "int": int}
 _SCALARS = tuple(
     f.name for f in fields(SolveResult) if f.name not in ("values", "policy", "history", "labels")
 )

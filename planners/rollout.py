@@ -98,7 +98,9 @@ def rollout(
     promised = None
     if table is not None:
         promised = _promised(env, table, gamma)
-        choose = _table_policy(table, env, np.random.default_rng(seed))
+        # A stream of its own: the environment's is made from the seed itself.
+        (child,) = np.random.SeedSequence(seed).spawn(1)
+        choose = _table_policy(table, env, np.random.default_rng(child))
     else:
         choose = _observation_policy(policy)
 
@@ -157,13 +159,18 @@ def _table_policy(table: NDArray[Any], env: gym.Env[Any, Any], rng: np.random.Ge
 
 def _observation_policy(policy: Any) -> Choose:
     if hasattr(policy, "predict"):
-        return lambda observation, info: policy.predict(observation, deterministic=True)[0]
+        return lambda observation, info: _plain(policy.predict(observation, deterministic=True)[0])
     if callable(policy):
-        return lambda observation, info: policy(observation)
+        return lambda observation, info: _plain(policy(observation))
     raise TypeError(
         "policy must be a SolveResult, an array, a callable on observations or an object with "
         f"predict(), got {type(policy).__name__}"
     )
+
+
+def _plain(action: Any) -> Any:
+    """Turn an array without axes, as predict() gives for discrete actions, into a number."""
+    return action.item() if isinstance(action, np.ndarray) and action.ndim == 0 else action
 
 
 def _promised(env: gym.Env[Any, Any], policy: ArrayLike, gamma: float | None) -> float | None:

@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Callable
 
+from aggmaze.checks import is_real
+
 StepSize = str | float | Callable[[int], float]
 
 _POWER = re.compile(r"t\^-(\d+(?:\.\d*)?|\.\d+)")
@@ -39,11 +41,17 @@ def step_size_rule(step_size: StepSize) -> Callable[[int], float]:
 
     elif callable(step_size):
         rule = step_size
-    else:
+    elif is_real(step_size):
         constant = float(step_size)
 
         def rule(t: int) -> float:
             return constant
+
+    else:
+        raise TypeError(
+            f"step_size must be text such as 't^-0.5', a number or a function of t, got "
+            f"{step_size!r}"
+        )
 
     def checked(t: int) -> float:
         alpha = float(rule(t))
@@ -51,5 +59,6 @@ def step_size_rule(step_size: StepSize) -> Callable[[int], float]:
             raise ValueError(f"step_size at t = {t} is {alpha}, must be in [0, 1]")
         return alpha
 
-    checked(1)
+    if not callable(step_size):
+        checked(1)
     return checked

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.checks import check_choice, check_integer
+from aggmaze.checks import check_choice, check_integer, is_real
 from planners.adapters import as_model, check_gamma
 from planners.bellman import Backups, backups
 from planners.certificate import Certifier
@@ -197,14 +197,14 @@ def _budget(
     time_limit: float | None,
 ) -> Budget:
     for name, value in (("tol", tol), ("atol", atol)):
-        if value is not None and not 0 <= value < math.inf:
+        if value is not None and not (is_real(value) and 0 <= value < math.inf):
             raise ValueError(f"{name} must be finite and not negative, got {value!r}")
     if tol is not None and tol >= 1:
         raise ValueError(f"tol is relative to max|V| and must be below 1, got {tol!r}")
     for name, count in (("num_iterations", num_iterations), ("num_updates", num_updates)):
         if count is not None:
             check_integer(name, count, least=1)
-    if time_limit is not None and not time_limit > 0:
+    if time_limit is not None and not (is_real(time_limit) and time_limit > 0):
         raise ValueError(f"time_limit must be a positive number of seconds, got {time_limit!r}")
     if num_iterations is None and num_updates is None:
         num_iterations = entry.num_iterations

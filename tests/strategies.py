@@ -1,8 +1,4 @@
-"""Hypothesis strategies that several tests share.
-
-Importing this module loads a profile without deadlines: the first example that reaches a compiled
-function pays for its compilation.
-"""
+"""Hypothesis strategies that several tests share."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
@@ -18,9 +13,6 @@ from numpy.typing import NDArray
 from aggmaze.grid import Grid
 from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
-
-settings.register_profile("aggmaze", deadline=None)
-settings.load_profile("aggmaze")
 
 #: Seeds of a numpy Generator.
 seeds = st.integers(0, 2**32 - 1)

@@ -26,11 +26,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.checks import check_choice, check_integer
+from aggmaze.checks import check_choice, check_integer, check_positive
 from planners.aggregation import (
     Aggregation,
     aggregate_by_value,
-    check_epsilon,
     draw_representatives,
 )
 from planners.bellman import Backups
@@ -67,7 +66,7 @@ class AdaptiveAggregationOptions:
     first_step: int = 1
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
+        check_positive("epsilon", self.epsilon)
         for name in ("num_global", "num_aggregated", "first_step"):
             check_integer(name, getattr(self, name), least=1 if name == "first_step" else 0)
         if self.num_global + self.num_aggregated == 0:

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, shortest_path
-from strategies import grids, seeds
 
 from aggmaze.grid import Grid
 from aggmaze.layouts.heights import TERRAINS, heights
 from aggmaze.layouts.layout import Layout, open_passages
 from aggmaze.layouts.spanning_tree import GENERATORS, open_loops
+from tests.strategies import grids, seeds
 
 generators = pytest.mark.parametrize("generator", GENERATORS)
 

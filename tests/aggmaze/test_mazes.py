@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from strategies import seeds, shapes
 
 import aggmaze
 import planners
 from aggmaze.grid import Grid
 from aggmaze.mazes import TERRAIN_COSTS, StandardRecipe, TerrainRecipe, maze_model
+from tests.strategies import seeds, shapes
 
 Point = tuple[int, ...]
 RECIPES = {

@@ -160,7 +160,7 @@ values = st.lists(
 epsilons = st.sampled_from([0.25, 0.5, 1.0, 7.0]) | st.floats(1e-6, 1e5)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(V=values, epsilon=epsilons)
 def test_properties(V: list[float], epsilon: float) -> None:
     found = check(V, epsilon)
@@ -198,7 +198,7 @@ def test_the_member_of_the_drawn_rank() -> None:
     assert draw_representatives(aggregation, uniforms).tolist() == expected
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(V=values, epsilon=epsilons, seed=st.integers(0, 2**32 - 1), num_draws=st.integers(1, 8))
 def test_representatives_are_those_of_plain_python(
     V: list[float], epsilon: float, seed: int, num_draws: int

@@ -69,6 +69,7 @@ def test_the_agent_arrives(maze: tuple[Recipe, int, float], p: float) -> None:
         distance = steps_to_terminal(model)
         assert found.farthest == distance.max()
         assert found.expected_steps is not None
+        assert found.expected_steps_exact
         start = distance[-1]
         if p == 1.0:
             # The fewest steps in a perfect maze, or a detour around hills.
@@ -212,16 +213,17 @@ def test_gamblers_ruin_takes_k_times_n_minus_k() -> None:
         assert found.expected_steps == pytest.approx(start * (n - start), rel=1e-6)
 
 
-def test_a_biased_walk_of_thousands_of_steps_is_counted_or_not_but_never_wrong() -> None:
-    for n in (4, 8, 12, 16, 20):
+def test_a_walk_uphill_is_counted_exactly_or_said_not_to_be() -> None:
+    for n in (4, 8, 12):  # 79, 2,284 and 68,335 steps
         rows = [{}, *({s - 1: 0.3, s + 1: 0.7} for s in range(1, n)), {n - 1: 1.0}]
         model, policy = chain(rows, initial=np.eye(n + 1)[n].tolist())
         matrix = np.eye(n + 1) - model.transitions.toarray()
         exact = np.linalg.solve(matrix[1:, 1:], np.ones(n))[-1]
-        found = planners.arrival(model, policy).expected_steps
-        assert found is None or found == pytest.approx(exact, rel=1e-3)
-        if n == 4:
-            assert found is not None
+        found = planners.arrival(model, policy)
+        assert found.expected_steps is not None
+        assert 0 < found.expected_steps <= exact * (1 + 1e-9)
+        if found.expected_steps_exact or n == 4:
+            assert found.expected_steps == pytest.approx(exact, rel=1e-5)
 
 
 def test_a_policy_may_draw_its_actions() -> None:

@@ -146,7 +146,7 @@ def test_greedy_is_that_of_plain_python(name: str, slack: float) -> None:
         assert tables.mask[inside, policy[inside]].all()
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     model=models,
     gamma=gammas,
