@@ -10,8 +10,9 @@ serves full sweeps, which read V(s'), and mega-states, which read W(label(s')).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numba import njit
@@ -96,137 +97,6 @@ class Backups(Protocol):
         """Bound the error of a computed ``T_s V`` where ``max_value`` bounds |V| and |TV|."""
 
 
-class MoveBackups:
-    """Backups of a `MoveMDP`."""
-
-    def __init__(self, model: MoveMDP, gamma: float) -> None:
-        self.model = model
-        self.gamma = gamma
-        chosen, every = model.slip_weights
-        # Whether it may pay to choose the worst move, hoping to slip: with p < 1/n.
-        self._reverses = bool((chosen < 0).any())
-        self._moves = (readonly(model.successors), readonly(model.move_costs), chosen, every)
-        self.max_cost = float(np.abs(model.move_costs).max(where=model.available, initial=0.0))
-
-    def sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
-        """Write TV into ``out``."""
-        return Sweep(*_move_sweep(*self._moves, self._reverses, self.gamma, V, out))
-
-    def aggregated(
-        self,
-        states: NDArray[np.int64],
-        W: NDArray[np.float64],
-        labels: NDArray[np.int32],
-        out: NDArray[np.float64],
-    ) -> None:
-        """Write the backups of the listed states under aggregation into ``out``."""
-        _move_aggregated(*self._moves, self._reverses, self.gamma, states, W, labels, out)
-
-    def q_values(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the value of each action, shape (S, A)."""
-        Q = np.empty(self.model.move_costs.shape)
-        _move_q_values(*self._moves, self.gamma, V, Q)
-        return Q
-
-    def greedy(
-        self, V: NDArray[np.float64], distances: NDArray[np.float64], slack: float, tie: float
-    ) -> NDArray[np.int64]:
-        """Return the policy that is greedy within ``slack``."""
-        policy = np.empty(self.model.num_states, dtype=np.int64)
-        _move_greedy(*self._moves, self.gamma, V, distances, slack, tie, policy)
-        return policy
-
-    def rounding(self, max_value: float) -> float:
-        """Bound the rounding error of a backup.
-
-        Each of the ``n <= M`` terms ``c + gamma V`` suffers two roundings, their sum n - 1 more,
-        the two products, the weights (three operations each) and the final sum eight, all at most
-        of the size ``max |c| + gamma max |V|``, on which the weights are convex combinations but
-        for the sign of ``p - b``, hence the factor two.  With p = 1 there is no sum, and
-        `unslipped_size` may be smaller.
-        """
-        size = self.max_cost + self.gamma * max_value
-        if self.model.p == 1.0:
-            size = min(size, unslipped_size(self.gamma, max_value))
-        return _rounding(2 * (self.model.num_actions + 10), size)
-
-
-class SparseBackups:
-    """Backups of a `TabularMDP`."""
-
-    def __init__(self, model: TabularMDP, gamma: float) -> None:
-        self.model = model
-        self.gamma = gamma
-        matrix = model.transitions
-        self._tables = (
-            readonly(matrix.indptr.astype(np.int64)),
-            readonly(matrix.indices.astype(np.int32, copy=False)),
-            readonly(matrix.data),
-            readonly(model.costs),
-            readonly(model.action_mask),
-            readonly(model.terminal),
-        )
-        self._longest_row = int(np.diff(matrix.indptr).max())
-        self.max_cost = float(np.abs(model.costs).max(where=model.action_mask, initial=0.0))
-
-    def sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
-        """Write TV into ``out``."""
-        return Sweep(*_sparse_sweep(*self._tables, self.gamma, V, out))
-
-    def aggregated(
-        self,
-        states: NDArray[np.int64],
-        W: NDArray[np.float64],
-        labels: NDArray[np.int32],
-        out: NDArray[np.float64],
-    ) -> None:
-        """Write the backups of the listed states under aggregation into ``out``."""
-        _sparse_aggregated(*self._tables, self.gamma, states, W, labels, out)
-
-    def q_values(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the value of each action, shape (S, A)."""
-        Q = np.empty(self.model.costs.shape)
-        _sparse_q_values(*self._tables, self.gamma, V, Q)
-        return Q
-
-    def greedy(
-        self, V: NDArray[np.float64], distances: NDArray[np.float64], slack: float, tie: float
-    ) -> NDArray[np.int64]:
-        """Return the policy that is greedy within ``slack``."""
-        policy = np.empty(self.model.num_states, dtype=np.int64)
-        _sparse_greedy(*self._tables, self.gamma, V, distances, slack, tie, policy)
-        return policy
-
-    def rounding(self, max_value: float) -> float:
-        """Bound the rounding error of a backup.
-
-        A row of ``k`` entries suffers ``k`` products and sums, one product with gamma and one sum
-        with the cost, all at most of the size ``max |c| + gamma max |V|`` (rows sum to 1 within
-        1e-9), or of `unslipped_size`.
-        """
-        size = min(self.max_cost + self.gamma * max_value, unslipped_size(self.gamma, max_value))
-        return _rounding(1.0001 * (self._longest_row + 4), size)
-
-
-def unslipped_size(gamma: float, max_value: float) -> float:
-    """Return the size of what is rounded in a backup, whatever costs are not chosen.
-
-    An action of value q costs at most ``|q| + gamma max |V|``, so what is rounded for it is at most
-    ``|q| + 2 gamma max |V|``; and those that are chosen, in truth or by rounding, have
-    ``|q| <= max |TV|``.  Here ``max_value`` bounds both ``|V|`` and ``|TV|``.
-    """
-    return (1 + 2 * gamma) * max_value
-
-
-def _rounding(operations: float, size: float) -> float:
-    return operations * UNIT_ROUNDOFF * size + UNDERFLOW if size > 0 else 0.0
-
-
-def backups(model: Model, gamma: float) -> Backups:
-    """Return the backups of a model at a discount in [0, 1)."""
-    return MoveBackups(model, gamma) if isinstance(model, MoveMDP) else SparseBackups(model, gamma)
-
-
 # ---------------------------------------------------------------------------------------------
 # Kernels.  Helpers are inlined by numba: an ordinary call for each state makes a sweep four times
 # slower.  Extremes are kept by comparison, which costs less than min() and max() do.
@@ -263,7 +133,9 @@ def _move_backup(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _move_sweep(successors, move_costs, chosen, every, reverses, gamma, V, out):  # type: ignore[no-untyped-def]
+def _move_sweep(successors, move_costs, chosen, every, gamma, V, out):  # type: ignore[no-untyped-def]
+    # Whether it may pay to choose the worst move, hoping to slip: with p < 1/n.
+    reverses = chosen.min() < 0.0
     residual_low, residual_high, low, high = np.inf, -np.inf, np.inf, -np.inf
     for s in range(successors.shape[0]):
         value = _move_backup(
@@ -280,8 +152,9 @@ def _move_sweep(successors, move_costs, chosen, every, reverses, gamma, V, out):
 
 @njit(cache=True)
 def _move_aggregated(  # type: ignore[no-untyped-def]
-    successors, move_costs, chosen, every, reverses, gamma, states, W, labels, out
+    successors, move_costs, chosen, every, gamma, states, W, labels, out
 ):
+    reverses = chosen.min() < 0.0
     for j in range(len(states)):
         out[j] = _move_backup(
             successors, move_costs, chosen, every, reverses, gamma, W, labels, True, states[j]
@@ -442,3 +315,141 @@ def _sparse_greedy(  # type: ignore[no-untyped-def]
                 for entry in range(indptr[row], indptr[row + 1]):
                     steps[a] += probabilities[entry] * distances[indices[entry]]
         policy[s] = 0 if terminal[s] else _pick(Q, steps, slack, tie)
+
+
+# ---------------------------------------------------------------------------------------------
+# The interface.
+
+
+class Kernels(NamedTuple):
+    """The compiled functions of a layout, all of the same tables, gamma and what they act on."""
+
+    sweep: Callable[..., tuple[float, float, float, float]]
+    aggregated: Callable[..., None]
+    q_values: Callable[..., None]
+    greedy: Callable[..., None]
+
+
+class _CompiledBackups:
+    """Backups by the kernels of a layout."""
+
+    def __init__(
+        self,
+        model: Model,
+        gamma: float,
+        kernels: Kernels,
+        tables: tuple[NDArray[Any], ...],
+        max_cost: float,
+    ) -> None:
+        self.model = model
+        self.gamma = gamma
+        self.max_cost = max_cost
+        self._kernels = kernels
+        self._tables = tables
+
+    def sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
+        """Write TV into ``out``."""
+        return Sweep(*self._kernels.sweep(*self._tables, self.gamma, V, out))
+
+    def aggregated(
+        self,
+        states: NDArray[np.int64],
+        W: NDArray[np.float64],
+        labels: NDArray[np.int32],
+        out: NDArray[np.float64],
+    ) -> None:
+        """Write the backups of the listed states under aggregation into ``out``."""
+        self._kernels.aggregated(*self._tables, self.gamma, states, W, labels, out)
+
+    def q_values(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the value of each action, shape (S, A)."""
+        Q = np.empty((self.model.num_states, self.model.num_actions))
+        self._kernels.q_values(*self._tables, self.gamma, V, Q)
+        return Q
+
+    def greedy(
+        self, V: NDArray[np.float64], distances: NDArray[np.float64], slack: float, tie: float
+    ) -> NDArray[np.int64]:
+        """Return the policy that is greedy within ``slack``."""
+        policy = np.empty(self.model.num_states, dtype=np.int64)
+        self._kernels.greedy(*self._tables, self.gamma, V, distances, slack, tie, policy)
+        return policy
+
+
+class MoveBackups(_CompiledBackups):
+    """Backups of a `MoveMDP`."""
+
+    def __init__(self, model: MoveMDP, gamma: float) -> None:
+        super().__init__(
+            model,
+            gamma,
+            Kernels(_move_sweep, _move_aggregated, _move_q_values, _move_greedy),
+            (readonly(model.successors), readonly(model.move_costs), *model.slip_weights),
+            float(np.abs(model.move_costs).max(where=model.available, initial=0.0)),
+        )
+        self._slips = model.p < 1.0
+
+    def rounding(self, max_value: float) -> float:
+        """Bound the rounding error of a backup.
+
+        Each of the ``n <= M`` terms ``c + gamma V`` suffers two roundings, their sum n - 1 more,
+        the two products, the weights (three operations each) and the final sum eight, all at most
+        of the size ``max |c| + gamma max |V|``, on which the weights are convex combinations but
+        for the sign of ``p - b``, hence the factor two.  With p = 1 there is no sum, and
+        `unslipped_size` may be smaller.
+        """
+        size = self.max_cost + self.gamma * max_value
+        if not self._slips:
+            size = min(size, unslipped_size(self.gamma, max_value))
+        return _rounding(2 * (self.model.num_actions + 10), size)
+
+
+class SparseBackups(_CompiledBackups):
+    """Backups of a `TabularMDP`."""
+
+    def __init__(self, model: TabularMDP, gamma: float) -> None:
+        matrix = model.transitions
+        super().__init__(
+            model,
+            gamma,
+            Kernels(_sparse_sweep, _sparse_aggregated, _sparse_q_values, _sparse_greedy),
+            (
+                readonly(matrix.indptr.astype(np.int64)),
+                readonly(matrix.indices.astype(np.int32, copy=False)),
+                readonly(matrix.data),
+                readonly(model.costs),
+                readonly(model.action_mask),
+                readonly(model.terminal),
+            ),
+            float(np.abs(model.costs).max(where=model.action_mask, initial=0.0)),
+        )
+        self._longest_row = int(np.diff(matrix.indptr).max())
+
+    def rounding(self, max_value: float) -> float:
+        """Bound the rounding error of a backup.
+
+        A row of ``k`` entries suffers ``k`` products and sums, one product with gamma and one sum
+        with the cost, all at most of the size ``max |c| + gamma max |V|`` (rows sum to 1 within
+        1e-9), or of `unslipped_size`.
+        """
+        size = min(self.max_cost + self.gamma * max_value, unslipped_size(self.gamma, max_value))
+        return _rounding(1.0001 * (self._longest_row + 4), size)
+
+
+def unslipped_size(gamma: float, max_value: float) -> float:
+    """Return the size of what is rounded in a backup, whatever costs are not chosen.
+
+    An action of value q costs at most ``|q| + gamma max |V|``, so what is rounded for it is at most
+    ``|q| + 2 gamma max |V|``; and those that are chosen, in truth or by rounding, have
+    ``|q| <= max |TV|``.  Here ``max_value`` bounds both ``|V|`` and ``|TV|``.
+    """
+    return (1 + 2 * gamma) * max_value
+
+
+def _rounding(operations: float, size: float) -> float:
+    return operations * UNIT_ROUNDOFF * size + UNDERFLOW if size > 0 else 0.0
+
+
+def backups(model: Model, gamma: float) -> Backups:
+    """Return the backups of a model at a discount in [0, 1)."""
+    return MoveBackups(model, gamma) if isinstance(model, MoveMDP) else SparseBackups(model, gamma)
