@@ -7,13 +7,32 @@ makes it.
 
 import gymnasium as _gym
 
+from aggmaze.envs.nd_maze import NDMazeEnv
+from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.tabular import TabularEnv
+from aggmaze.envs.terrain_maze import TerrainMazeEnv
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout
+from aggmaze.layouts.text import layout_from_text, layout_to_text
 from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
+from aggmaze.storage import load_model, save_model
 
-__all__ = ["ENV_IDS", "Grid", "Layout", "MoveMDP", "TabularEnv", "TabularMDP"]
+__all__ = [
+    "ENV_IDS",
+    "Grid",
+    "Layout",
+    "MoveMDP",
+    "NDMazeEnv",
+    "StandardMazeEnv",
+    "TabularEnv",
+    "TabularMDP",
+    "TerrainMazeEnv",
+    "layout_from_text",
+    "layout_to_text",
+    "load_model",
+    "save_model",
+]
 __version__ = "0.1.0"
 
 _ENTRY_POINTS = {

@@ -6,17 +6,23 @@ model.  Models are immutable: their arrays are read-only, so copies share them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.checks import check_positive, is_real
+from aggmaze.checks import check_positive
+from aggmaze.formats.discrete_dp import read_discrete_dp
+from aggmaze.formats.exports import Exports
+from aggmaze.formats.functions import CostOutcome, read_function
+from aggmaze.formats.gym_table import Outcome as GymOutcome
+from aggmaze.formats.gym_table import read_gym_P
+from aggmaze.formats.matrices import read_matrices, read_mdptoolbox
 
 # A row may miss 1 by this much: what printing and adding probabilities loses, no more.
 ROW_SUM_TOLERANCE = 1e-9
@@ -58,7 +64,7 @@ class Immutable:
 
 
 @dataclass(frozen=True, eq=False)
-class TabularMDP(Immutable):
+class TabularMDP(Exports, Immutable):
     """A finite Markov decision process with sparse transitions.
 
     Arrays are used as they are where their type fits, not copied; do not change them afterwards.
@@ -72,7 +78,8 @@ class TabularMDP(Immutable):
         Expected cost of each action.
     action_mask : array_like of bool, shape (S, A), optional
         Which actions are available; all by default.  Every state needs one.  The row of an
-        unavailable action may be empty: it then stays in place, at ``max(0, largest cost)``.
+        unavailable action may be empty: it then stays in place, at ``max(0, largest cost)``, or
+        at no cost where that is all that the available ones do.
     terminal : array_like of bool, shape (S,), optional
         Terminal states: every action leads back to the state and costs nothing.  By default
         exactly the states of which that is true.
@@ -175,6 +182,11 @@ class TabularMDP(Immutable):
     def rewards(self) -> NDArray[np.float64]:
         """Expected reward of each action, the negative of its cost, shape (S, A)."""
         return -self.costs
+
+    @cached_property
+    def idle_cost(self) -> float:
+        """Cost of a step in place that never pays: ``max(0, largest cost)``, masked ones aside."""
+        return max(0.0, float(self.costs.max(where=self.action_mask, initial=0.0)))
 
     def scaled(self, factor: float) -> TabularMDP:
         """Return the model with every cost multiplied by a positive factor."""
@@ -287,59 +299,117 @@ class TabularMDP(Immutable):
         cls,
         P: Any,
         *,
-        costs: ArrayLike | None = None,
-        rewards: ArrayLike | None = None,
+        costs: Any = None,
+        rewards: Any = None,
+        order: Literal["sas", "ass"] | None = None,
         terminal: ArrayLike | None = None,
         initial: ArrayLike | None = None,
         action_mask: ArrayLike | None = None,
     ) -> TabularMDP:
         """Build a validated model from transition matrices.
 
+        Numbers of any real type will do.  Rows in single or half precision that miss 1 by a few
+        roundings, as they must, are divided by their sum.
+
         Parameters
         ----------
-        P : array_like, shape (S, A, S), or sequence of A sparse arrays of shape (S, S)
-        costs, rewards : array_like, shape (S, A)
-            Exactly one of the two.
+        P : array_like, shape (S, A, S), or sequence of A matrices, shape (S, S)
+            Matrices are two-dimensional arrays, dense or sparse.
+        costs, rewards : array_like, shape (S, A) or (S,), or in the form of P
+            Exactly one of the two.  In the form of P, as an array of three axes or a sequence of
+            matrices, they are those of each next state; where P has no entry they do not count.
+        order : {"sas", "ass"}, optional
+            Order of the axes: ``"ass"`` for an array (A, S, S), ``"sas"`` for a sequence of S
+            matrices (A, S).
         terminal, initial, action_mask : array_like, optional
             As for `TabularMDP`.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit together, or the model is not valid.
         """
-        if (costs is None) == (rewards is None):
-            raise ValueError("give exactly one of costs and rewards")
-        table = np.asarray(costs if rewards is None else rewards, dtype=np.float64)
-        table = table if rewards is None else -table
-        if isinstance(P, Sequence) and len(P) > 0 and all(sp.issparse(M) for M in P):
-            num_states, num_actions = P[0].shape[1], len(P)
-            for action, M in enumerate(P):
-                if M.shape != (num_states, num_states):
-                    raise ValueError(
-                        f"P[{action}] must have shape {(num_states, num_states)}, got {M.shape}"
-                    )
-            stacked = sp.vstack([sp.csr_array(M) for M in P], format="csr")
-            order = np.arange(num_actions * num_states).reshape(num_actions, num_states).T
-            transitions = stacked[order.reshape(-1)]
-        else:
-            dense = np.asarray(P, dtype=np.float64)
-            if dense.ndim != 3 or dense.shape[0] != dense.shape[2]:
-                raise ValueError(
-                    "P must be an array of shape (S, A, S) or a list of A sparse (S, S) arrays, "
-                    f"got an array of shape {dense.shape}"
-                )
-            num_states, num_actions = dense.shape[:2]
-            transitions = sp.csr_array(dense.reshape(num_states * num_actions, num_states))
-        if table.shape != (num_states, num_actions):
-            raise ValueError(
-                f"{'costs' if rewards is None else 'rewards'} must have shape (S, A) = "
-                f"{(num_states, num_actions)}, got {table.shape}"
-            )
-        return cls(
-            transitions, table, action_mask=action_mask, terminal=terminal, initial=initial
-        ).validate()
+        tables = read_matrices(
+            P,
+            costs=costs,
+            rewards=rewards,
+            order=order,
+            action_mask=action_mask,
+            terminal=terminal,
+            initial=initial,
+        )
+        return cls(**tables).validate()
+
+    @classmethod
+    def from_mdptoolbox(cls, P: Any, R: Any) -> TabularMDP:
+        """Build a validated model from MDPtoolbox's pair.
+
+        Parameters
+        ----------
+        P : array_like, shape (A, S, S), or sequence of A matrices, shape (S, S)
+            An array (S, A, S) is recognised by its shape.
+        R : array_like, shape (S, A) or (S,), or in the form of P
+            Rewards; as in `from_matrices`.
+
+        Raises
+        ------
+        ValueError
+            If the model is not valid, or if P is an array with as many actions as states that
+            means one thing in the order (A, S, S) and another in the order (S, A, S):
+            `from_matrices` is told which.
+        """
+        return cls(**read_mdptoolbox(P, R)).validate()
+
+    @classmethod
+    def from_quantecon(cls, ddp: Any, *, initial: ArrayLike | None = None) -> TabularMDP:
+        """Build a validated model from QuantEcon's ``DiscreteDP``, in either of its forms.
+
+        Its ``beta`` is not read: the discount belongs to the planner.
+
+        Parameters
+        ----------
+        ddp : quantecon.markov.DiscreteDP
+            Actions with reward -inf, and pairs that are not listed, are unavailable.
+        initial : array_like, shape (S,), optional
+            Distribution of the first state.
+        """
+        return cls(**read_discrete_dp(ddp, initial)).validate()
+
+    @classmethod
+    def from_function(
+        cls,
+        num_states: int,
+        num_actions: int,
+        fn: Callable[[int, int], Iterable[CostOutcome] | None],
+        *,
+        initial: ArrayLike | None = None,
+    ) -> TabularMDP:
+        """Build a validated model from a function of state and action.
+
+        Parameters
+        ----------
+        num_states, num_actions : int
+            S and A, at least 1.
+        fn : callable
+            ``fn(state, action)`` gives the outcomes, ``(probability, next_state, cost)`` or
+            ``(probability, next_state, cost, terminated)``; None, or none at all, where the action
+            is unavailable.  A state without available actions is terminal.  An outcome that
+            terminates elsewhere leads to one more state, as in `from_gym_P`.
+        initial : array_like, shape (S,), optional
+            Distribution of the first state.
+
+        Raises
+        ------
+        ValueError
+            If what the function gives is no outcome, or the model is not valid.
+        """
+        return cls(**read_function(num_states, num_actions, fn, initial)).validate()
 
     @classmethod
     def from_gym_P(  # noqa: N802 (P is the attribute's name)
         cls,
-        P: Mapping[int, Mapping[int, Sequence[tuple[float, int, float, bool]]]]
-        | Sequence[Sequence[Sequence[tuple[float, int, float, bool]]]],
+        P: Mapping[int, Mapping[int, Sequence[GymOutcome]]]
+        | Sequence[Sequence[Sequence[GymOutcome]]],
         *,
         initial: ArrayLike | None = None,
     ) -> TabularMDP:
@@ -355,55 +425,7 @@ class TabularMDP(Immutable):
         initial : array_like, shape (S,), optional
             Distribution of the first state.
         """
-        rows, num_actions = _gym_rows(P)
-        num_states = len(rows) // num_actions
-        counts = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
-        table = _outcome_table(rows, num_actions)
-        probabilities, following, rewards, terminated = table.T
-        row_of_entry = np.repeat(np.arange(len(rows)), counts)
-        bad = np.flatnonzero(
-            ~((following >= 0) & (following < num_states) & (following == np.floor(following)))
-        )
-        if len(bad):
-            state, action = divmod(int(row_of_entry[bad[0]]), num_actions)
-            raise ValueError(
-                f"P[{state}][{action}] leads to state {following[bad[0]]:g}, which is not in "
-                f"[0, {num_states})"
-            )
-        successors = following.astype(np.int64)
-        loops = (successors == row_of_entry // num_actions) & (rewards == 0)
-        absorbing = np.ones(num_states, dtype=bool)
-        absorbing[row_of_entry[~loops] // num_actions] = False
-        ends = (terminated != 0) & ~absorbing[successors]
-        num_added = int(ends.any())
-        successors = np.where(ends, num_states, successors)
-        outcome_costs = 0.0 - rewards
-        if num_added:
-            added = np.arange(num_actions)
-            probabilities = np.concatenate([probabilities, np.ones(num_actions)])
-            successors = np.concatenate([successors, np.full(num_actions, num_states)])
-            outcome_costs = np.concatenate([outcome_costs, np.zeros(num_actions)])
-            row_of_entry = np.concatenate([row_of_entry, len(rows) + added])
-            counts = np.concatenate([counts, np.ones(num_actions, dtype=np.int64)])
-            if initial is not None:
-                initial = np.append(np.asarray(initial, dtype=np.float64), 0.0)
-        num_states += num_added
-        # A bad probability would show as a bad cost; validate() names it as what it is.
-        with np.errstate(invalid="ignore"):
-            means = np.bincount(
-                row_of_entry,
-                weights=probabilities * outcome_costs,
-                minlength=num_states * num_actions,
-            )
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        shape = (num_states * num_actions, num_states)
-        return cls(
-            sp.csr_array((probabilities, successors.astype(np.int32), indptr), shape=shape),
-            means.reshape(num_states, num_actions),
-            initial=initial,
-            outcome_costs=outcome_costs,
-            num_added_states=num_added,
-        ).validate()
+        return cls(**read_gym_P(P, initial)).validate()
 
 
 @dataclass(frozen=True, eq=False)
@@ -439,7 +461,10 @@ def _with_loops(
 ) -> tuple[sp.csr_array, NDArray[np.float64], NDArray[np.float64] | None]:
     """Fill empty rows of unavailable actions with a step in place that never pays."""
     num_actions = costs.shape[1]
-    price = max(0.0, float(costs.max(where=mask, initial=0.0)))
+    costs = costs.copy()
+    costs.reshape(-1)[rows] = 0.0
+    absorbing = _absorbing(matrix, costs)[rows // num_actions]
+    prices = np.where(absorbing, 0.0, max(0.0, float(costs.max(where=mask, initial=0.0))))
     places = matrix.indptr[rows]
     added = np.zeros(matrix.shape[0] + 1, dtype=matrix.indptr.dtype)
     added[rows + 1] = 1
@@ -451,10 +476,9 @@ def _with_loops(
         ),
         shape=matrix.shape,
     )
-    costs = costs.copy()
-    costs.reshape(-1)[rows] = price
+    costs.reshape(-1)[rows] = prices
     if outcome_costs is not None:
-        outcome_costs = readonly(np.insert(outcome_costs, places, price))
+        outcome_costs = readonly(np.insert(outcome_costs, places, prices))
     return filled, readonly(costs), outcome_costs
 
 
@@ -500,55 +524,6 @@ def _table(
     if shape is not None and array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
     return readonly(np.ascontiguousarray(array, dtype=dtype))
-
-
-def _gym_rows(P: Any) -> tuple[list[Any], int]:
-    """Return the outcome lists of a Gymnasium P by state and action, and the number of actions."""
-    if len(P) == 0:
-        raise ValueError("P has no states")
-    rows: list[Any] = []
-    num_actions = 0
-    for state in range(len(P)):
-        try:
-            actions = P[state]
-            num_actions = num_actions or len(actions)
-            if len(actions) != num_actions or num_actions == 0:
-                raise ValueError(
-                    f"P[{state}] has {len(actions)} actions, "
-                    f"{'at least one is needed' if state == 0 else f'P[0] has {num_actions}'}"
-                )
-            rows.extend(actions[action] for action in range(num_actions))
-        except (KeyError, IndexError):
-            raise ValueError(
-                f"P must have the states 0 to {len(P) - 1}, each with the actions 0 to "
-                f"{max(num_actions, 1) - 1}: something of P[{state}] is missing"
-            ) from None
-    return rows, num_actions
-
-
-def _outcome_table(rows: list[Any], num_actions: int) -> NDArray[np.float64]:
-    """Return all outcomes as a table of four columns, or name the first that is none."""
-    try:
-        table = np.array([outcome for row in rows for outcome in row], dtype=np.float64)
-    except (TypeError, ValueError):
-        table = np.empty(0)
-    if table.ndim == 2 and table.shape[1] == 4:
-        return table
-    for index, row in enumerate(rows):
-        for outcome in row if isinstance(row, Sequence) else (row,):
-            if not _is_outcome(outcome):
-                state, action = divmod(index, num_actions)
-                raise ValueError(
-                    f"P[{state}][{action}] must list (probability, next_state, reward, "
-                    f"terminated) in numbers, got {outcome!r}"
-                )
-    raise ValueError("P lists no outcomes")
-
-
-def _is_outcome(outcome: Any) -> bool:
-    if not isinstance(outcome, Sequence | np.ndarray) or len(outcome) != 4:
-        return False
-    return all(is_real(entry) or isinstance(entry, bool | np.bool_) for entry in outcome)
 
 
 def _absorbing(matrix: sp.csr_array, costs: NDArray[np.float64]) -> NDArray[np.bool_]:

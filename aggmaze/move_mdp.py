@@ -22,6 +22,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_positive, is_real
+from aggmaze.formats.exports import Exports
 from aggmaze.mdp import (
     Immutable,
     Rows,
@@ -32,12 +33,9 @@ from aggmaze.mdp import (
     uniform_over,
 )
 
-# Entries of a dense block while rows are expanded; bounds the memory of `rows`.
-_BLOCK_ENTRIES = 2**22
-
 
 @dataclass(frozen=True, eq=False)
-class MoveMDP(Immutable):
+class MoveMDP(Exports, Immutable):
     """A model given by moves, their costs, and the probability that the chosen one happens.
 
     A state without available moves is terminal: it costs nothing and has value 0.
@@ -97,7 +95,7 @@ class MoveMDP(Immutable):
         if distribution.shape != (len(costs),):
             raise ValueError(f"initial must have shape ({len(costs)},), got {distribution.shape}")
         if bump_cost is None:
-            bump_cost = max(0.0, float(costs.max(where=available, initial=0.0)))
+            bump_cost = _idle_cost(costs, available)
         # Kernels read the successors of unavailable moves too, without use of what they read.
         if not available.all():
             own = np.arange(len(costs))[:, np.newaxis]
@@ -141,6 +139,11 @@ class MoveMDP(Immutable):
         return self.available | self.terminal[:, np.newaxis]
 
     @cached_property
+    def idle_cost(self) -> float:
+        """Cost of a step in place that never pays: ``max(0, largest move cost)``."""
+        return _idle_cost(self.move_costs, self.available)
+
+    @cached_property
     def slip_weights(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Weights ``p - b`` of the chosen move and ``b`` of every move, by number available.
 
@@ -176,16 +179,28 @@ class MoveMDP(Immutable):
     def rows(self, lo: int, hi: int) -> Rows:
         """Return the rows of the states ``lo`` to ``hi - 1`` as general sparse rows."""
         check_block(lo, hi, self.num_states)
-        step = max(1, _BLOCK_ENTRIES // self.num_actions**2)
-        blocks = [self._rows(a, min(a + step, hi)) for a in range(lo, hi, step)]
-        if len(blocks) == 1:
-            return blocks[0]
-        return Rows(
-            sp.vstack([block.transitions for block in blocks], format="csr"),
-            np.concatenate([block.costs for block in blocks]),
-            np.concatenate([block.action_mask for block in blocks]),
-            np.concatenate([block.outcome_costs for block in blocks]),
-        )
+        each_action = np.eye(self.num_actions)[np.newaxis]
+        mask = self.available[lo:hi] | self.terminal[lo:hi, np.newaxis]
+        return self._mixed_rows(lo, hi, each_action, mask)
+
+    def policy_rows(self, lo: int, hi: int, weights: ArrayLike) -> Rows:
+        """Return the rows of the states ``lo`` to ``hi - 1`` where a policy draws the actions.
+
+        As `rows` of a model with a single action.
+
+        Parameters
+        ----------
+        lo, hi : int
+        weights : array_like, shape (hi - lo, M)
+            Probability of each action, not negative; rows sum to 1.
+        """
+        check_block(lo, hi, self.num_states)
+        table = np.ascontiguousarray(weights, dtype=np.float64)
+        if table.shape != (hi - lo, self.num_actions):
+            raise ValueError(
+                f"weights must have shape ({hi - lo}, {self.num_actions}), got {table.shape}"
+            )
+        return self._mixed_rows(lo, hi, table[:, np.newaxis], np.ones((hi - lo, 1), dtype=bool))
 
     def to_tabular(self) -> TabularMDP:
         """Return the same model as a general sparse table."""
@@ -221,38 +236,118 @@ class MoveMDP(Immutable):
             raise ValueError(f"bump_cost must be finite, got {self.bump_cost}")
         check_distribution(self.initial)
 
-    def _rows(self, lo: int, hi: int) -> Rows:
-        num_states, num_moves = hi - lo, self.num_actions
-        available, terminal = self.available[lo:hi], self.terminal[lo:hi]
-        chosen, every = (weights[available.sum(axis=1)] for weights in self.slip_weights)
-        # Axes: state, chosen action, move that happens.
-        probabilities = np.zeros((num_states, num_moves, num_moves))
-        probabilities += (every[:, np.newaxis] * available)[:, np.newaxis, :]
-        moves = np.arange(num_moves)
-        probabilities[:, moves, moves] += chosen[:, np.newaxis]
-        stays = ~available
-        probabilities[stays] = 0.0
-        probabilities[:, moves, moves] = np.where(stays, 1.0, probabilities[:, moves, moves])
-        successors = np.broadcast_to(self.successors[lo:hi, np.newaxis, :], probabilities.shape)
-        outcome_costs = np.broadcast_to(self.move_costs[lo:hi, np.newaxis, :], probabilities.shape)
-        here = np.arange(lo, hi, dtype=np.int32)[:, np.newaxis, np.newaxis]
-        bump = np.where(terminal, 0.0, self.bump_cost)[:, np.newaxis, np.newaxis]
-        successors = np.where(stays[:, :, np.newaxis], here, successors)
-        outcome_costs = np.where(stays[:, :, np.newaxis], bump, outcome_costs)
-        occurs = probabilities > 0.0
-        indptr = np.concatenate([[0], np.cumsum(occurs.sum(axis=2))])
-        weighted = np.zeros(probabilities.shape)
-        np.multiply(probabilities, outcome_costs, out=weighted, where=occurs)
+    def _mixed_rows(
+        self, lo: int, hi: int, mixtures: NDArray[np.float64], mask: NDArray[np.bool_]
+    ) -> Rows:
+        """Return a row for each mixture of actions, shape (hi - lo or 1, R, M), in each state."""
+        tables = (
+            readonly(self.successors[lo:hi]),
+            readonly(self.move_costs[lo:hi]),
+            *self.slip_weights,
+            self.bump_cost,
+            lo,
+            readonly(mixtures),
+        )
+        num_rows = (hi - lo) * mixtures.shape[1]
+        indptr = _count_outcomes(*tables)
+        size = int(indptr[-1])
+        outcomes = np.empty(size), np.empty(size, dtype=np.int32), np.empty(size)
+        costs = np.empty((hi - lo, mixtures.shape[1]))
+        _list_outcomes(*tables, *outcomes, costs)
+        probabilities, successors, outcome_costs = outcomes
         transitions = sp.csr_array(
-            (probabilities[occurs], successors[occurs], indptr),
-            shape=(num_states * num_moves, self.num_states),
+            (probabilities, successors, indptr), shape=(num_rows, self.num_states)
         )
-        return Rows(
-            transitions,
-            weighted.sum(axis=2),
-            available | terminal[:, np.newaxis],
-            outcome_costs[occurs],
-        )
+        return Rows(transitions, costs, mask, outcome_costs)
+
+
+def _idle_cost(costs: NDArray[np.float64], available: NDArray[np.bool_]) -> float:
+    return max(0.0, float(costs.max(where=available, initial=0.0)))
+
+
+@njit(cache=True, inline="always")
+def _mix(move_costs, chosen, every, s, weights, probabilities):  # type: ignore[no-untyped-def]
+    """Write the probability of each move under weights of the actions; return that of staying.
+
+    Of a mixture w of actions, ``P_m = chosen[n] w_m + every[n] sum_k w_k`` over the n available
+    moves; the weight of unavailable ones stays in place.
+    """
+    n = 0
+    total = 0.0
+    stays = 0.0
+    for m in range(len(weights)):
+        if move_costs[s, m] < np.inf:
+            n += 1
+            total += weights[m]
+        else:
+            stays += weights[m]
+    for m in range(len(weights)):
+        probabilities[m] = 0.0
+        if move_costs[s, m] < np.inf:
+            probabilities[m] = chosen[n] * weights[m] + every[n] * total
+    return stays
+
+
+@njit(cache=True)
+def _count_outcomes(successors, move_costs, chosen, every, bump, lo, mixtures):  # type: ignore[no-untyped-def]
+    """Return where each row of outcomes begins, and at last their number."""
+    num_states, num_moves = move_costs.shape
+    num_rows = mixtures.shape[1]
+    indptr = np.zeros(num_states * num_rows + 1, dtype=np.int64)
+    probabilities = np.empty(num_moves)
+    count = 0
+    for s in range(num_states):
+        for r in range(num_rows):
+            weights = mixtures[s if len(mixtures) > 1 else 0, r]
+            stays = _mix(move_costs, chosen, every, s, weights, probabilities)
+            for m in range(num_moves):
+                count += probabilities[m] > 0.0
+            count += stays > 0.0
+            indptr[s * num_rows + r + 1] = count
+    return indptr
+
+
+@njit(cache=True)
+def _list_outcomes(  # type: ignore[no-untyped-def]
+    successors,
+    move_costs,
+    chosen,
+    every,
+    bump,
+    lo,
+    mixtures,
+    outcome_probabilities,
+    outcome_successors,
+    outcome_costs,
+    costs,
+):
+    """Write the outcomes of each row, moves in order and then staying, and their mean cost."""
+    num_states, num_moves = move_costs.shape
+    probabilities = np.empty(num_moves)
+    count = 0
+    for s in range(num_states):
+        terminal = True
+        for m in range(num_moves):
+            terminal = terminal and not move_costs[s, m] < np.inf
+        for r in range(mixtures.shape[1]):
+            weights = mixtures[s if len(mixtures) > 1 else 0, r]
+            stays = _mix(move_costs, chosen, every, s, weights, probabilities)
+            mean = 0.0
+            for m in range(num_moves):
+                if probabilities[m] > 0.0:
+                    mean += probabilities[m] * move_costs[s, m]
+                    outcome_probabilities[count] = probabilities[m]
+                    outcome_successors[count] = successors[s, m]
+                    outcome_costs[count] = move_costs[s, m]
+                    count += 1
+            if stays > 0.0:
+                cost = 0.0 if terminal else bump
+                mean += stays * cost
+                outcome_probabilities[count] = stays
+                outcome_successors[count] = lo + s
+                outcome_costs[count] = cost
+                count += 1
+            costs[s, r] = mean
 
 
 @njit(cache=True)

@@ -9,6 +9,7 @@ import gymnasium as gym
 from gymnasium import wrappers
 
 from aggmaze.checks import is_real
+from aggmaze.formats.discrete_dp import is_discrete_dp
 from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
 from planners.bellman import Model
@@ -40,9 +41,11 @@ def as_model(source: Any) -> Model:
 
     Parameters
     ----------
-    source : Model, gymnasium.Env, or mapping
+    source : Model, gymnasium.Env, mapping, pair, or quantecon.markov.DiscreteDP
         A `TabularMDP` or `MoveMDP`; an environment that offers ``transition_model()``, or a table
-        ``P`` as Gymnasium's toy-text environments do, possibly under wrappers; or such a ``P``.
+        ``P`` as Gymnasium's toy-text environments do, possibly under wrappers; such a ``P``; a
+        tuple ``(P, R)`` of transition matrices and rewards, as `TabularMDP.from_mdptoolbox` takes
+        them; or QuantEcon's ``DiscreteDP``, whose ``beta`` is not read.
 
     Raises
     ------
@@ -58,9 +61,14 @@ def as_model(source: Any) -> Model:
         return _env_model(source)
     if isinstance(source, Mapping):
         return TabularMDP.from_gym_P(source)
+    if isinstance(source, tuple) and len(source) == 2:
+        return TabularMDP.from_mdptoolbox(*source)
+    if is_discrete_dp(source):
+        return TabularMDP.from_quantecon(source)
     raise TypeError(
-        "expected a TabularMDP, a MoveMDP, an environment with transition_model() or P, or such a "
-        f"P, got {type(source).__name__}"
+        "expected a TabularMDP, a MoveMDP, an environment with transition_model() or P, such a P, "
+        "a tuple (P, R) of transition matrices and rewards, or a quantecon DiscreteDP, got "
+        f"{_kind(source)}"
     )
 
 
@@ -103,6 +111,11 @@ def check_gamma(gamma: float) -> float:
     if not 0 <= gamma < 1:
         raise ValueError(f"gamma must be in [0, 1), got {gamma!r}")
     return float(gamma)
+
+
+def _kind(source: Any) -> str:
+    name = type(source).__name__
+    return f"a {name} of {len(source)}" if isinstance(source, tuple | list) else name
 
 
 def _name(env: gym.Env[Any, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The command ``aggmaze``: solve an environment, and list those that can be solved."""
+"""The command ``aggmaze``: solve environments and model files, convert and list them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import inspect
 import math
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import aggmaze
+from aggmaze.storage import load_gym_P, load_model, save_gym_P, save_model
 from planners.adapters import as_model
 from planners.bellman import Model
 from planners.diagnostics import Arrival, arrival, describe_arrival
@@ -43,6 +45,21 @@ _DEFAULT_LIMIT = 1000
 _SHOW_AFTER = 1.0
 _LINE_EVERY = 10.0
 
+
+@dataclass(frozen=True)
+class ModelFile:
+    """How models are read from and written to one kind of file."""
+
+    load: Callable[[str], Model]
+    save: Callable[[Model, Path], None]
+
+
+#: Kinds of model files by their suffix.
+MODEL_FILES = {
+    ".npz": ModelFile(load_model, save_model),
+    ".json": ModelFile(load_gym_P, save_gym_P),
+}
+_SUFFIXES = " or ".join(MODEL_FILES)
 
 Command = Callable[..., None]
 
@@ -75,7 +92,8 @@ def solve_command(
         str,
         typer.Argument(
             metavar="ENV",
-            help="A registered id that exposes a model, such as TerrainMaze-v0 or FrozenLake-v1.",
+            help="A registered id that exposes a model, such as TerrainMaze-v0 or FrozenLake-v1, "
+            f"or a model file ({_SUFFIXES}).",
         ),
     ],
     gamma: Annotated[float, typer.Option(help="Discount in [0, 1).")],
@@ -110,10 +128,14 @@ def solve_command(
         ),
     ] = None,
 ) -> None:
-    """Solve an environment, roll the policy out, and say how good the result is."""
+    """Solve an environment or a model file, roll the policy out, and say how good the result is."""
     if episodes < 0:
         raise ValueError(f"--episodes must not be negative, got {episodes}")
-    env = make_env(env_id, settings or [])
+    if image is not None and is_model_file(env_id):
+        raise ValueError(f"--image draws mazes, and a model file holds none: {env_id!r}")
+    if save is not None and _is_same_file(save, env_id):
+        raise ValueError(f"--save would overwrite the model file {env_id!r} with a result")
+    env = open_env(env_id, settings or [])
     model = as_model(env)
     check_outputs(env, save, image)
     options: dict[str, Any] = {
@@ -168,6 +190,45 @@ def solve_command(
         raise typer.Exit(1)
 
 
+@app.command(
+    "convert", epilog="Ends with 0, 2 on bad use, 130 on Ctrl-C (with TARGET as it was before)."
+)
+@reported
+def convert_command(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help=f"A registered id that exposes a model, or a model file ({_SUFFIXES}).",
+        ),
+    ],
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help=f"The file to write ({_SUFFIXES}).")
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Argument of the environment: --set shape=50,50."
+        ),
+    ] = None,
+) -> None:
+    """Write the model of an environment, or of a model file, to a file.
+
+    The suffix of TARGET says how: .npz exactly as it is, .json as a Gymnasium P.
+    """
+    check_target(source, target)
+    model = as_model(open_env(source, settings or []))
+    with err.status("writing"):
+        MODEL_FILES[target.suffix].save(model, target)
+    out.print(
+        f"{source}: {model.num_states - model.num_added_states:,} states with "
+        f"{model.num_actions} actions in {target}",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
 @app.command("list")
 @reported
 def list_command() -> None:
@@ -196,6 +257,35 @@ def solvable_ids() -> list[str]:
     # Blackjack, the one without a P, says so only once it is made.
     toys = [spec.id for spec in latest.values() if hasattr(spec.make().unwrapped, "P")]
     return [*aggmaze.ENV_IDS, *sorted(toys)]
+
+
+def is_model_file(source: str) -> bool:
+    """Return whether a source names a model file rather than an environment."""
+    path = Path(source)
+    if path.suffix in MODEL_FILES:
+        return True
+    if path.exists() and source not in gym.registry:
+        raise ValueError(f"{source!r} is not a model file: their names end in {_SUFFIXES}")
+    return False
+
+
+def open_env(source: str, settings: list[str]) -> gym.Env[Any, Any]:
+    """Make an environment from its id and settings, or one that walks through a model file.
+
+    Raises
+    ------
+    ValueError
+        If the file holds no model, or settings are given for one; or as `make_env`.
+    FileNotFoundError, IsADirectoryError
+        If that is what is there instead of a model file.
+    """
+    if not is_model_file(source):
+        return make_env(source, settings)
+    if settings:
+        raise ValueError(
+            f"--set gives arguments to an environment, and a model file takes none: {source!r}"
+        )
+    return aggmaze.TabularEnv(MODEL_FILES[Path(source).suffix].load(source))
 
 
 def make_env(env_id: str, settings: list[str]) -> gym.Env[Any, Any]:
@@ -240,13 +330,33 @@ def parse_setting(setting: str) -> tuple[str, Any]:
 def check_outputs(env: gym.Env[Any, Any], save: Path | None, image: Path | None) -> None:
     """Refuse before the work what could not be written after it."""
     for path in (save, image):
-        if path is not None and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
-            raise ValueError(f"there is no folder {str(path.parent)!r} that can be written to")
+        if path is not None:
+            _check_folder(path)
     if image is not None:
         figure_format(image)
         check_matplotlib()
         if not isinstance(getattr(env.unwrapped, "layout", None), aggmaze.Layout):
             raise ValueError("--image draws mazes: this environment has no layout to draw")
+
+
+def check_target(source: str, target: Path) -> None:
+    """Refuse before the work a file that could not be written after it, or is the source."""
+    if target.suffix not in MODEL_FILES:
+        raise ValueError(f"TARGET must end in {_SUFFIXES}, got {str(target)!r}")
+    if target.is_dir():
+        raise IsADirectoryError(f"{str(target)!r} is a directory, not a file to write")
+    _check_folder(target)
+    if _is_same_file(target, source):
+        raise ValueError(f"TARGET is SOURCE: {str(target)!r} would be overwritten by itself")
+
+
+def _is_same_file(target: Path, source: str) -> bool:
+    return target.exists() and Path(source).exists() and target.samefile(source)
+
+
+def _check_folder(path: Path) -> None:
+    if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+        raise ValueError(f"there is no folder {str(path.parent)!r} that can be written to")
 
 
 def main() -> None:

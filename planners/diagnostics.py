@@ -17,15 +17,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
 from planners.adapters import as_model
-from planners.chains import OrderedChain
+from planners.bellman import UNIT_ROUNDOFF
+from planners.chains import ChainEquations, Solution
 from planners.policies import distances_to, policy_model, steps_to_terminal
 from planners.result import SolveResult
 
-# Chains that slip out of a valley once in a blue moon take for ever to settle: a bound on the work,
-# in transitions followed.
-_MOST_WORK = 400_000_000
-_LEAST_PASSES, _MOST_PASSES = 50, 20_000
-_STEP_TOLERANCE = 1e-9
+# Expected steps are called exact within this relative error.
+_STEP_TOLERANCE = 1e-6
+# Chains that slip out of a valley once in a blue moon are out of float64's reach: the rounding of
+# larger numbers would exceed that error.
+_MOST_EXPECTED_STEPS = _STEP_TOLERANCE / (8 * UNIT_ROUNDOFF)
+# Then so many steps are made towards a number that they exceed.
+_RISING_STEPS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,20 +139,28 @@ def _expected_steps(
     arrives: NDArray[np.bool_],
     initial: NDArray[np.float64],
 ) -> tuple[float, bool] | None:
-    """Return the expected steps, or what they exceed, and whether they are exact."""
+    """Return the expected steps, or what they exceed, and whether they are exact.
+
+    The steps are ``v = 1 + P v`` in states that arrive.  From ``v <= (1 + d) + P v`` follows that v
+    is at most ``1 + d`` times the true steps, since those solve the same equations with ``1 + d``
+    for 1; and from ``v >= (1 - d) + P v`` that it is at least ``1 - d`` times them.
+    """
     weights = np.where(arrives, initial, 0.0)
     if weights.sum() == 0:
         return None
-    chain = OrderedChain(transitions, terminal)
-    steps, settled = chain.solve(
-        np.ones(len(terminal)),
-        1.0,
-        among=arrives,
-        tolerance=_STEP_TOLERANCE,
-        max_passes=min(_MOST_PASSES, max(_LEAST_PASSES, _MOST_WORK // chain.num_entries)),
-        patient=True,
-    )
-    return float(weights @ steps / weights.sum()), settled
+    weights /= weights.sum()
+    equations = ChainEquations(transitions, terminal | ~arrives, 1.0)
+    ones = np.ones(len(terminal))
+    found = equations.solve(ones, max_value=_MOST_EXPECTED_STEPS)
+    if max(_excess(found), found.residual_high + found.rounding) <= _STEP_TOLERANCE:
+        return float(weights @ found.values), True
+    bounds = (found, equations.rise(ones, _RISING_STEPS))
+    return max(float(weights @ bound.values) / (1.0 + _excess(bound)) for bound in bounds), False
+
+
+def _excess(steps: Solution) -> float:
+    """Return by how much, at most, v exceeds 1 + P v."""
+    return max(0.0, -steps.residual_low) + steps.rounding
 
 
 def describe_arrival(found: Arrival, gamma: float) -> str:

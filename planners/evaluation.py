@@ -1,8 +1,9 @@
 """The exact value of a policy.
 
-A policy turns a model into one with a single action, whose optimum is the policy's value: value
-iteration on that model, as far as float64 goes, is its evaluation.  Where there are terminal states
-to work back from, ordered Gauss-Seidel (`planners.chains`) brings it close first.
+A policy turns a model into one with a single action, whose optimum is the policy's value.  Its
+linear equations are solved first (`planners.chains`); then value iteration on that model, from
+there, goes as far as float64 can certify: a sweep or two, or many where the equations were too much
+for their solver.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from planners.adapters import as_model, check_gamma
 from planners.bellman import backups
-from planners.chains import OrderedChain
+from planners.chains import ChainEquations
 from planners.iterate import Budget, iterate
 from planners.policies import policy_model
 from planners.result import Status
@@ -23,6 +24,9 @@ from planners.solvers.value_iteration import ValueIteration, ValueIterationOptio
 
 def evaluate(model_or_env: Any, policy: ArrayLike, gamma: float) -> NDArray[np.float64]:
     """Return the costs-to-go of a policy, exact within rounding.
+
+    Whatever the linear solver makes of it, the last sweep bounds the error, as `solve` does, and
+    ends where float64 can bound it no better.
 
     Parameters
     ----------
@@ -36,25 +40,19 @@ def evaluate(model_or_env: Any, policy: ArrayLike, gamma: float) -> NDArray[np.f
     Returns
     -------
     ndarray of float, shape (S,)
+        ``V(s) = sum_a pi(a|s) (c(s,a) + gamma sum_s' P(s'|s,a) V(s'))``; 0 in terminal states.
 
     Raises
     ------
     ValueError
-        If the policy does not fit the model.
+        If the policy does not fit the model, or gamma is not in [0, 1).
     """
     model = as_model(model_or_env)
     chain = policy_model(model, policy)
     operators = backups(chain, check_gamma(gamma))
-    start = np.zeros(chain.num_states)
-    if chain.terminal.any():
-        ordered = OrderedChain(chain.transitions, chain.terminal)
-        start, _ = ordered.solve(chain.costs[:, 0], operators.gamma)
-    solver = ValueIteration(
-        operators,
-        start,
-        np.random.default_rng(0),
-        ValueIterationOptions(),
-    )
+    equations = ChainEquations(chain.transitions, chain.terminal, operators.gamma)
+    start = equations.solve(chain.costs[:, 0]).values
+    solver = ValueIteration(operators, start, np.random.default_rng(0), ValueIterationOptions())
     # No float64 certificate is that narrow: the loop stops where rounding lets it go no further.
     run = iterate(solver, operators, Budget(tol=0.0))
     if run.status == Status.INTERRUPTED:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.layouts.layout import Layout
-from planners.files import atomic_file
+from aggmaze.files import atomic_file
+from aggmaze.layouts.layout import Layout, open_passages
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # Beyond this many cells a side, walls and arrows are finer than pixels.
 _MOST_WALLED = 200
 _MOST_ARROWS = 40
+# Below this many cells a side, and across walls, contour lines say nothing.
+_FEWEST_CONTOURED = 8
 _MOST_LAYERS = 12
 _PATH = "#d62728"
 _WALL = "#20242c"
@@ -45,6 +47,7 @@ def plot_plan(
     ----------
     layout : Layout
     values : array_like of float, shape (S,)
+        Those of blocked positions are not looked at.
     policy : ndarray of int, shape (S,), optional
         Arrows are thinned out on large terrains and left out in large mazes.
     path : ndarray of int, optional
@@ -52,6 +55,7 @@ def plot_plan(
     title : str
     """
     array = np.asarray(values, dtype=np.float64)
+    shown = array[layout.free()]
     figure, panels = _panels(layout, title)
     colours = _colours()
     image = None
@@ -59,8 +63,8 @@ def plot_plan(
         image = axes.imshow(
             _cells(layout, array, through),
             cmap=colours,
-            vmin=float(array.min()),
-            vmax=float(array.max()),
+            vmin=float(shown.min()),
+            vmax=float(shown.max()),
             extent=_extent(layout),
             interpolation="nearest",
         )
@@ -86,11 +90,13 @@ def plot_megastates(layout: Layout, labels: NDArray[np.int32], *, title: str = "
     title : str
     """
     figure, panels = _panels(layout, title)
+    from matplotlib import colormaps
+
     for axes, through in panels:
         axes.imshow(
             # Twenty colours in turn: bins next to each other in value differ.
             _cells(layout, labels % 20, through),
-            cmap="tab20",
+            cmap=_with_solid_walls(colormaps["tab20"]),
             vmin=-0.5,
             vmax=19.5,
             extent=_extent(layout),
@@ -177,7 +183,12 @@ def _colours() -> Colormap:
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 
-    return ListedColormap(colormaps["viridis"](np.linspace(1.0, 0.32, 256)))
+    return _with_solid_walls(ListedColormap(colormaps["viridis"](np.linspace(1.0, 0.32, 256))))
+
+
+def _with_solid_walls(colours: Colormap) -> Colormap:
+    """Return the colours with that of walls for blocked cells."""
+    return colours.with_extremes(bad=_WALL)
 
 
 def _extent(layout: Layout) -> tuple[float, float, float, float]:
@@ -186,23 +197,28 @@ def _extent(layout: Layout) -> tuple[float, float, float, float]:
 
 
 def _cells(layout: Layout, values: NDArray[Any], through: Through) -> NDArray[Any]:
-    return layout.grid.to_image(values, through=through)
+    """Return the values of a plane as rows, top row first; those of blocked cells are masked."""
+    cells = layout.grid.to_image(values, through=through)
+    if layout.blocked is None:
+        return cells
+    blocked = layout.grid.to_image(layout.blocked, through=through).astype(bool)
+    return np.ma.masked_array(cells, blocked)
 
 
 def _draw_layout(axes: Axes, layout: Layout, through: Through) -> None:
-    """Draw walls, contour lines of the terrain, and the goal."""
+    """Draw walls between free cells, contour lines of the terrain, and the goal."""
     from matplotlib.collections import LineCollection
 
     nx, ny = (*layout.grid.shape, 1)[:2]
-    if layout.heights is not None and min(nx, ny) > 1:
+    if layout.heights is not None and layout.num_walls == 0 and min(nx, ny) >= _FEWEST_CONTOURED:
         heights = _cells(layout, layout.heights, through)[::-1]
         axes.contour(heights, levels=8, colors="black", linewidths=0.4, alpha=0.45)
-    elif layout.heights is None and max(nx, ny) <= _MOST_WALLED:
+    if layout.num_walls > 0 and max(nx, ny) <= _MOST_WALLED:
         width = 2.0 if max(nx, ny) <= 30 else 0.6
+        walls = open_passages(layout.grid, layout.blocked) & ~layout.passages
         segments = []
         for axis in range(min(2, layout.grid.num_dims)):
-            closed = ~_cells(layout, layout.passages[:, axis], through)[::-1].astype(bool)
-            y, x = np.nonzero(closed)
+            y, x = np.nonzero(layout.grid.to_image(walls[:, axis], through=through)[::-1])
             if axis == 0:
                 ends = (x + 0.5, y - 0.5, x + 0.5, y + 0.5)
             else:
@@ -216,6 +232,8 @@ def _draw_layout(axes: Axes, layout: Layout, through: Through) -> None:
                 capstyle="projecting",
             )
         )
+        for border in axes.spines.values():
+            border.set(linewidth=width, color=_WALL)
     goal = layout.grid.coords(layout.goal)
     if tuple(goal[2:]) == through[2:]:
         x, y = (*goal, 0)[:2]
@@ -237,12 +255,12 @@ def _draw_policy(axes: Axes, layout: Layout, policy: NDArray[np.int64], through:
     step = math.ceil(max(nx, ny) / _MOST_ARROWS)
     if step > 1 and layout.heights is None:
         return
-    actions = _cells(layout, policy, through)[::-1]
-    states = _cells(layout, np.arange(layout.grid.num_states), through)[::-1]
+    acting = layout.free()
+    acting[layout.goal] = False
+    actions, inside = (layout.grid.to_image(of, through=through)[::-1] for of in (policy, acting))
     y, x = (index.reshape(-1) for index in np.mgrid[0:ny:step, 0:nx:step])
-    chosen, states = actions[y, x], states[y, x]
+    chosen, inside = actions[y, x], inside[y, x].astype(bool)
     axis, sign = chosen // 2, 2 * (chosen % 2) - 1
-    inside = states != layout.goal
     for within, dx, dy in ((axis == 0, sign, 0 * sign), (axis == 1, 0 * sign, sign)):
         shown = within & inside
         axes.quiver(

@@ -15,12 +15,9 @@ from aggmaze.move_mdp import MoveMDP
 from planners.adapters import as_model, check_gamma
 from planners.bellman import Backups, Model, backups
 
-# States whose rows are expanded at a time when a policy's chain is built.
-_BLOCK = 2**18
-
 
 def q_values(model_or_env: Any, V: ArrayLike, gamma: float) -> NDArray[np.float64]:
-    """Return the value of each action where V follows it.
+    """Return what each action costs in all, if the costs-to-go after it are V.
 
     Parameters
     ----------
@@ -34,7 +31,8 @@ def q_values(model_or_env: Any, V: ArrayLike, gamma: float) -> NDArray[np.float6
     Returns
     -------
     ndarray of float, shape (S, A)
-        ``c(s,a) + gamma sum P(s'|s,a) V(s')``; +inf where the action is masked.
+        ``Q(s,a) = c(s,a) + gamma sum_s' P(s'|s,a) V(s')``; +inf where the action is masked, 0 in
+        terminal states.  V counts as 0 there too.
     """
     model = as_model(model_or_env)
     full = model_values(model, V)
@@ -188,29 +186,32 @@ def policy_model(model: Model, policy: ArrayLike) -> TabularMDP:
         If an action is out of range or masked, or a row does not hold probabilities.
     """
     weights = _policy_weights(model, policy)
-    num_states, num_actions = model.num_states, model.num_actions
-    transitions, costs = [], []
-    for lo in range(0, num_states, _BLOCK):
-        hi = min(lo + _BLOCK, num_states)
-        rows = model.rows(lo, hi)
-        block = weights[lo * num_actions : hi * num_actions]
-        entries = np.flatnonzero(block)
-        chooser = sp.csr_array(
-            (block[entries], (entries // num_actions, entries)),
-            shape=(hi - lo, (hi - lo) * num_actions),
-        )
-        transitions.append(chooser @ rows.transitions)
-        costs.append(np.asarray(chooser @ rows.costs.reshape(-1)))
-    return TabularMDP(
-        sp.vstack(transitions, format="csr"),
-        np.concatenate(costs)[:, np.newaxis],
-        terminal=model.terminal,
-        initial=model.initial,
+    if isinstance(model, MoveMDP):
+        rows = model.policy_rows(0, model.num_states, weights)
+        transitions, costs = rows.transitions, rows.costs
+    else:
+        transitions, costs = _mixed_rows(model, weights)
+    return TabularMDP(transitions, costs, terminal=model.terminal, initial=model.initial)
+
+
+def _mixed_rows(
+    model: TabularMDP, weights: NDArray[np.float64]
+) -> tuple[sp.csr_array, NDArray[np.float64]]:
+    """Return transitions (S, S) and costs (S, 1) of actions drawn with weights (S, A)."""
+    states, actions = np.nonzero(weights)
+    chosen = states * model.num_actions + actions
+    if (weights[states, actions] == 1.0).all():
+        return model.transitions[chosen], model.costs.reshape(-1)[chosen, np.newaxis]
+    mixer = sp.csr_array(
+        (weights[states, actions], (states, chosen)),
+        shape=(model.num_states, model.transitions.shape[0]),
     )
+    costs = np.asarray(mixer @ model.costs.reshape(-1))
+    return mixer @ model.transitions, costs[:, np.newaxis]
 
 
 def _policy_weights(model: Model, policy: ArrayLike) -> NDArray[np.float64]:
-    """Return the probability of each action as a flat array, shape (S*A,)."""
+    """Return the probability of each action, shape (S, A)."""
     array = np.asarray(policy)
     num_states, num_actions = model.num_states, model.num_actions
     listed = num_states - model.num_added_states
@@ -247,7 +248,7 @@ def _policy_weights(model: Model, policy: ArrayLike) -> NDArray[np.float64]:
     if len(bad):
         action = int(np.flatnonzero((weights[bad[0]] > 0) & ~mask[bad[0]])[0])
         raise ValueError(f"policy chooses action {action} in state {bad[0]}, which is unavailable")
-    return weights.reshape(-1)
+    return weights
 
 
 def model_values(model: Model, V: ArrayLike) -> NDArray[np.float64]:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
-import struct
-import tokenize
-import zipfile
-import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.files import atomic_file
+from aggmaze.files import Expected, open_archive, write_archive
 
 _FORMAT = "aggmaze result 1"
 
@@ -121,15 +114,12 @@ class SolveResult:
 
         The file holds plain arrays and needs no pickle.
         """
-        arrays: dict[str, Any] = {"values": self.values, "policy": self.policy}
+        arrays: dict[str, NDArray[Any]] = {"values": self.values, "policy": self.policy}
         if self.labels is not None:
             arrays["labels"] = self.labels
         for name, array in vars(self.history).items():
             arrays[f"history_{name}"] = array
-        header = {name: getattr(self, name) for name in _SCALARS}
-        arrays["header"] = np.array(json.dumps({"format": _FORMAT, **header}))
-        with atomic_file(path) as file:
-            np.savez_compressed(file, **arrays)
+        write_archive(path, _FORMAT, {name: getattr(self, name) for name in _SCALARS}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -139,78 +129,34 @@ class SolveResult:
         ------
         ValueError
             If the file is not such a result, or damaged.
+        FileNotFoundError, IsADirectoryError
+            If that is what is there.
+        MemoryError
+            If the result needs more memory than is available.
         """
-        with Path(path).open("rb") as file:
-            try:
-                return cls._read(file)
-            except _DAMAGED as error:
-                reason = (str(error) or type(error).__name__).splitlines()[0]
-                raise ValueError(f"{os.fspath(path)!r} is not a saved result: {reason}") from None
-
-    @classmethod
-    def _read(cls, file: IO[bytes]) -> Self:
-        archive = np.load(file, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ValueError("it holds a single array")
-        arrays = {name: archive[name] for name in archive.files}
-        header = json.loads(str(_item(arrays, "header")))
-        if not isinstance(header, dict) or header.get("format") != _FORMAT:
-            found = header.get("format") if isinstance(header, dict) else None
-            raise ValueError(f"its format is {found!r}, not {_FORMAT!r}")
-        scalars = {name: _item(header, name) for name in _SCALARS}
-        for name, value in scalars.items():
-            kind = _KINDS.get(cls.__annotations__[name], str)
-            if isinstance(value, bool) or not isinstance(value, kind):
-                raise ValueError(f"{name} is {value!r}")
-        result = cls(
-            values=_item(arrays, "values"),
-            policy=_item(arrays, "policy"),
-            labels=arrays.get("labels"),
-            history=History(
-                **{f.name: _item(arrays, f"history_{f.name}") for f in fields(History)}
-            ),
-            **scalars | {"status": Status(scalars["status"])},
-        )
-        result._check_arrays()
-        return result
-
-    def _check_arrays(self) -> None:
-        num_states = self.values.shape
-        if self.values.ndim != 1 or self.values.dtype != np.float64:
-            raise ValueError(f"values are {self.values.dtype} of shape {num_states}")
-        per_state = {"policy": self.policy, "labels": self.labels}
-        for name, array in per_state.items():
-            if array is not None and (array.shape != num_states or array.dtype.kind != "i"):
-                raise ValueError(f"{name} are {array.dtype} of shape {array.shape}")
-        for name, array in vars(self.history).items():
-            kind = "i" if name.startswith("num_") else "f"
-            if array.shape != (self.num_iterations,) or array.dtype.kind != kind:
-                raise ValueError(f"history.{name} is {array.dtype} of shape {array.shape}")
+        with open_archive(path, _FORMAT) as archive:
+            scalars: dict[str, Any] = {
+                name: archive.scalar(name, _KINDS.get(cls.__annotations__[name], str))
+                for name in _SCALARS
+            }
+            scalars["status"] = Status(scalars["status"])
+            per_state = archive.shape("values", 1)
+            expected: dict[str, Expected] = {
+                "values": (_FLOAT, per_state),
+                "policy": (_INTEGER, per_state),
+            }
+            if "labels" in archive:
+                expected["labels"] = (_INTEGER, per_state)
+            for field in fields(History):
+                dtypes = _INTEGER if field.name.startswith("num_") else _FLOAT
+                expected[f"history_{field.name}"] = (dtypes, (scalars["num_iterations"],))
+            arrays = archive.read(expected)
+            history = History(**{f.name: arrays.pop(f"history_{f.name}") for f in fields(History)})
+            return cls(history=history, **scalars | arrays)
 
 
-def _item(mapping: Mapping[str, Any], name: str) -> Any:
-    if name not in mapping:
-        raise ValueError(f"{name} is missing")
-    return mapping[name]
-
-
-# What reading a damaged archive may raise, in numpy, zipfile and json.
-_DAMAGED = (
-    ValueError,
-    TypeError,
-    AttributeError,
-    EOFError,
-    KeyError,
-    NotImplementedError,
-    OSError,
-    OverflowError,
-    RuntimeError,
-    struct.error,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-_KINDS: dict[str, type | tuple[type, ...]] = {"float": (float, int), "int": int}
+_FLOAT, _INTEGER = ("float64",), ("int32", "int64")
+_KINDS: dict[str, type] = {"float": float, "int": int}
 _SCALARS = tuple(
     f.name for f in fields(SolveResult) if f.name not in ("values", "policy", "history", "labels")
 )

@@ -24,8 +24,8 @@ def demonstrate(out: Path) -> None:
     from PIL import Image
 
     import planners
+    from aggmaze.files import atomic_file
     from planners.diagnostics import describe_arrival
-    from planners.files import atomic_file
     from planners.plotting import plot_megastates, plot_plan, save_figure
     from planners.policies import greedy_path
 

@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
+import aggmaze
 import planners
 from planners import cli
 
@@ -32,11 +33,12 @@ def test_the_python_examples_run_and_arrive(capsys: pytest.CaptureFixture[str]) 
             found = planners.arrival(names["env"], names["result"])
             assert found.share_of_states == 1.0
             assert found.share_of_starts == 1.0
-    bound, observed, share = capsys.readouterr().out.splitlines()
+    bound, observed, share, loss = capsys.readouterr().out.splitlines()
     assert "converged" in bound
     values = [float(number) for number in observed.split()]
     assert abs(values[0] - values[1]) < 1.0
     assert share == "1.0"
+    assert 0.0 < float(loss) < 20.0
     # Staying in state 1 with action 1 gains 2 a step.
     values = planners.solve(names["model"], gamma=0.9, tol=1e-9).values
     assert values[1] == pytest.approx(-20.0)
@@ -63,6 +65,7 @@ def test_the_commands_run_and_arrive(
         if command[1] == "solve":
             assert "100 % of the starts and 100 % of the states" in printed
     assert (tmp_path / "plan.png").is_file()
+    assert (tmp_path / "maze.npz").is_file()
 
 
 def test_files_and_names_that_the_readme_mentions_exist() -> None:
@@ -70,5 +73,13 @@ def test_files_and_names_that_the_readme_mentions_exist() -> None:
     assert len(paths) > 5
     for path in paths:
         assert (ROOT / path).exists(), path
-    for name in re.findall(r"`planners\.(\w+)[`(]", README):
-        assert hasattr(planners, name), name
+    for pattern, owner in (
+        (r"\bplanners\.(\w+)[`(]", planners),
+        (r"\baggmaze\.([a-z]\w+|[A-Z]\w+)[`(.]", aggmaze),
+        (r"\bTabularMDP\.(\w+)", aggmaze.TabularMDP),
+        (r"\bmodel\.(\w+)\(", aggmaze.TabularMDP),
+    ):
+        names = re.findall(pattern, README)
+        assert names
+        for name in names:
+            assert hasattr(owner, name), name

@@ -1,8 +1,10 @@
-"""What all mazes share: a layout drawn from a seed, coordinates, and pictures."""
+"""What all mazes share: a layout given or drawn from a seed, coordinates, and pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium as gym
@@ -12,11 +14,35 @@ from numpy.typing import NDArray
 from aggmaze.checks import check_integer
 from aggmaze.envs.tabular import Model, TabularEnv, refuse_other_options
 from aggmaze.grid import Grid
-from aggmaze.layouts.layout import Layout
-from aggmaze.mazes import Recipe, maze_model
+from aggmaze.layouts.layout import Layout, position
+from aggmaze.layouts.text import layout_from_text
+from aggmaze.mazes import Recipe, Start, maze_model
 from aggmaze.move_mdp import MoveMDP
 from aggmaze.rendering import ansi
 from aggmaze.rendering.raster import Raster
+
+_NOTHING_DRAWN = (
+    "has nothing to draw: all of this maze is given (walls by its text, or heights by an array or "
+    "a picture)"
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What of a maze is settled before anything is drawn.
+
+    Parameters
+    ----------
+    grid : Grid
+    layout : Layout, optional
+        Walls, blocked positions and goal, possibly heights too; None where all is drawn.
+    start : tuple of int, optional
+        Coordinates of the start that the layout's source marks.
+    """
+
+    grid: Grid
+    layout: Layout | None = None
+    start: tuple[int, ...] | None = None
 
 
 class MazeEnv(TabularEnv):
@@ -24,13 +50,17 @@ class MazeEnv(TabularEnv):
 
     Parameters
     ----------
-    grid : Grid
-        At least two positions.
+    plan : Plan
+        At least one position that is free beside the goal.
     recipe : Recipe
-        Draws the layout and prices the moves.
+        Draws what the plan leaves open and prices the moves.
     layout_seed : int
-        Makes the layout; a seed given to `reset` never changes it.
-    p, start, cost_scale
+        Seeds what is drawn; a seed given to `reset` never changes it.
+    goal : sequence of int, optional
+        Coordinates; by default the goal of the plan, or else the origin.
+    start : {"corner", "uniform"} or sequence of int
+        As for `aggmaze.mazes.maze_model`; with "corner", the start of the plan comes first.
+    p, cost_scale
         As for `aggmaze.mazes.maze_model`.
     render_mode : {"rgb_array", "ansi"}, optional
     """
@@ -39,27 +69,36 @@ class MazeEnv(TabularEnv):
 
     def __init__(
         self,
-        grid: Grid,
+        plan: Plan,
         recipe: Recipe,
         *,
         layout_seed: int = 0,
         p: float = 1.0,
-        start: str = "corner",
+        start: Start = "corner",
+        goal: Sequence[int] | None = None,
         cost_scale: float = 1.0,
         render_mode: str | None = None,
     ) -> None:
-        if grid.num_states < 2:
-            raise ValueError(f"shape {grid.shape} has no position beside the goal")
-        self.grid = grid
+        self.grid = plan.grid
         self._recipe = recipe
-        self._p, self._start, self._cost_scale = p, start, cost_scale
+        self._given = plan.layout
+        self._goal = 0 if plan.layout is None else plan.layout.goal
+        if goal is not None:
+            self._goal = position("goal", plan.grid, goal)
+            if plan.layout is not None:
+                self._given = replace(plan.layout, goal=self._goal)
+        if plan.start is not None and isinstance(start, str) and start == "corner":
+            start = plan.start
+        self._p, self._start, self._cost_scale = p, copy.copy(start), cost_scale
         self._raster: Raster | None = None
         self._layout = self._draw_layout(layout_seed)
+        if layout_seed != 0 and self._layout is self._given:
+            raise ValueError(f"layout_seed={layout_seed!r} {_NOTHING_DRAWN}")
         super().__init__(self._model_of(self._layout), render_mode=render_mode)
 
     @property
     def layout(self) -> Layout:
-        """The passages and heights of the maze."""
+        """The passages, the heights, the goal and the blocked positions of the maze."""
         return self._layout
 
     def reset(
@@ -72,12 +111,14 @@ class MazeEnv(TabularEnv):
         seed : int, optional
             Seeds start and slips from now on; the maze stays.
         options : dict, optional
-            ``layout_seed``: draw another maze, and keep it.  ``state`` or ``coords``: where to
-            start, any position but the goal.
+            ``layout_seed``: draw another maze, and keep it; refused where nothing is drawn.
+            ``state`` or ``coords``: where to start, any free position but the goal.
         """
         options = dict(options or {})
         if "layout_seed" in options:
             layout = self._draw_layout(options.pop("layout_seed"))
+            if layout is self._given:
+                raise ValueError(f"options['layout_seed'] {_NOTHING_DRAWN}")
             model = self._model_of(layout)
             # A reset that is refused changes nothing: first what may be refused.
             self._requested_start(options, model)
@@ -106,8 +147,11 @@ class MazeEnv(TabularEnv):
         return self.__dict__ | {"_raster": None}
 
     def _draw_layout(self, layout_seed: int) -> Layout:
-        seed = check_integer("layout_seed", layout_seed)
-        return self._recipe.layout(self.grid, np.random.default_rng(seed))
+        rng = np.random.default_rng(check_integer("layout_seed", layout_seed))
+        if self._given is not None:
+            return self._recipe.complete(self._given, rng)
+        layout = self._recipe.layout(self.grid, rng)
+        return replace(layout, goal=self._goal)
 
     def _model_of(self, layout: Layout) -> MoveMDP:
         return maze_model(
@@ -116,14 +160,23 @@ class MazeEnv(TabularEnv):
 
     def _requested_start(self, options: Mapping[str, Any], model: Model) -> int | None:
         refuse_other_options(options, ("layout_seed", "state", "coords"))
-        if "coords" not in options:
-            return super()._requested_start(options, model)
-        if "state" in options:
+        if "state" in options and "coords" in options:
             raise ValueError("give one of options['state'] and options['coords'], not both")
-        state = self.grid.state(options["coords"])
+        if "coords" in options:
+            name, state = "coords", self.grid.state(options["coords"])
+        elif "state" in options:
+            name = "state"
+            state = check_integer("options['state']", options[name], below=model.num_states)
+        else:
+            return None
+        # What is blocked is given, not drawn: another layout has the same.
+        if self._layout.blocked is not None and self._layout.blocked[state]:
+            raise ValueError(
+                f"options[{name!r}] = {options[name]!r} is blocked: no episode starts there"
+            )
         if model.terminal[state]:
             raise ValueError(
-                f"options['coords'] = {options['coords']!r} is terminal: no episode starts there"
+                f"options[{name!r}] = {options[name]!r} is terminal: no episode starts there"
             )
         return state
 
@@ -138,12 +191,62 @@ class MazeEnv(TabularEnv):
         return np.array(coords)
 
 
-def make_grid(shape: Iterable[int], *, num_dims: int | None = None) -> Grid:
-    """Return the grid of a shape, which must have ``num_dims`` axes where that is given."""
+def make_plan(
+    shape: Iterable[int],
+    layout: str | None,
+    *,
+    default_shape: tuple[int, ...],
+    num_dims: int | None = None,
+) -> Plan:
+    """Return the plan of a maze from its shape, or from its text.
+
+    Parameters
+    ----------
+    shape : sequence of int
+    layout : str, optional
+        A maze as text.
+    default_shape : tuple of int
+        The shape that counts as not given beside a text.
+    num_dims : int, optional
+        Number of axes that the shape must have.
+
+    Raises
+    ------
+    ValueError
+        If the shape has another number of axes, or differs from that of the text, or the text is
+        not a maze.
+    TypeError
+        If the layout is not text.
+    """
     grid = Grid(shape)
+    if layout is not None:
+        if not isinstance(layout, str):
+            raise TypeError(f"layout must be a maze as text, or None, got {type(layout).__name__}")
+        read, start = layout_from_text(layout)
+        if grid.shape not in (default_shape, read.grid.shape):
+            raise ValueError(
+                f"shape {grid.shape} differs from that of the layout, {read.grid.shape}; a layout "
+                "needs no shape"
+            )
+        marked = None if start is None else tuple(read.grid.coords(start).tolist())
+        return Plan(read.grid, read, marked)
     if num_dims is not None and grid.num_dims != num_dims:
         raise ValueError(
             f"shape must have {num_dims} axes, got {grid.num_dims}: {grid.shape}; NDMaze-v0 takes "
             "1 to 8"
         )
-    return grid
+    return Plan(grid)
+
+
+def refuse_beside_layout(layout: str | None, **arguments: tuple[Any, Any]) -> None:
+    """Refuse arguments that say how to draw walls where a text gives them.
+
+    Parameters
+    ----------
+    layout : str or None
+    arguments : pair
+        Value, and the default that counts as not given.
+    """
+    for name, (value, default) in arguments.items():
+        if layout is not None and value != default:
+            raise ValueError(f"{name}={value!r} does not go with layout=: its text gives the walls")

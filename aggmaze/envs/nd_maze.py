@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from aggmaze.checks import check_choice
-from aggmaze.envs.maze import MazeEnv, make_grid
-from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe
+from aggmaze.envs.maze import MazeEnv, make_plan, refuse_beside_layout
+from aggmaze.mazes import Recipe, StandardRecipe, Start, TerrainRecipe
+
+DEFAULT_SHAPE = (6, 6, 6)
 
 _RECIPES: dict[str, type[StandardRecipe] | type[TerrainRecipe]] = {
     "standard": StandardRecipe,
@@ -20,7 +22,7 @@ class NDMazeEnv(MazeEnv):
     ## Description
     The multi-dimensional mazes of Chen et al., "An Adaptive State Aggregation Algorithm for Markov
     Decision Processes", section "MDP problems".  See StandardMaze-v0 and TerrainMaze-v0 for what
-    the two kinds are; the goal is position (0, ..., 0).
+    the two kinds are; the goal is position (0, ..., 0) unless chosen.
 
     ## Action Space
     `Discrete(2 D)`: action `2 k` moves by -1 and action `2 k + 1` by +1 along axis `k`.
@@ -29,19 +31,22 @@ class NDMazeEnv(MazeEnv):
     `Discrete(S)`: the state `ravel_multi_index(coords, shape)`.
 
     ## Starting State
-    The corner opposite the goal (`start="corner"`), or uniformly any position but the goal
-    (`start="uniform"`).  `reset(options=...)` takes `state` or `coords`, and `layout_seed`.
+    The corner opposite the goal (`start="corner"`), uniformly any free position but the goal
+    (`start="uniform"`), or the coordinates given as `start`.  `reset(options=...)` takes `state` or
+    `coords` of a free position, and `layout_seed`.
 
     ## Rewards
     As in StandardMaze-v0 or TerrainMaze-v0.
 
     ## Episode End
-    Terminates at the goal, state 0.  Truncates after 1000 steps as registered.
+    Terminates at the goal: state 0 unless `goal` or the text says otherwise.  Truncates after 1000
+    steps as registered.
 
     ## Transition Model
     The chosen move happens with probability `p`, else one of the other available moves, uniformly;
     where only one move is available it always happens.  `env.unwrapped.transition_model()` returns
-    the exact model, the very tables that `step` draws from.
+    the exact model, the very tables that `step` draws from.  Blocked cells of a text keep their
+    index; they are never entered, and have no move and value 0.
 
     ## Information
     `state` (int), `coords` (int array (D,)), `action_mask` (int8 array (2 D,)), `prob`
@@ -53,8 +58,12 @@ class NDMazeEnv(MazeEnv):
     - `kind`: "standard" (default) or "terrain".
     - `generator`, `loops`: for the kind "standard" only, as in StandardMaze-v0.
     - `terrain`, `smoothness`, `cost`: for the kind "terrain" only, as in TerrainMaze-v0.
-    - `layout_seed`, `step_cost`, `goal_reward`, `cost_scale`, `p`, `start`, `render_mode`: as in
-      both.
+    - `layout`: a maze of two dimensions as text, as in both; it settles the shape.
+    - `start`: "corner" (default), "uniform", or coordinates, one an axis.
+    - `goal`: coordinates, which come before the `G` of the text; (0, ..., 0) without either.  The
+      corner opposite a goal that is in no corner is the one farthest from it, at the upper end of
+      an axis where both are as far.
+    - `layout_seed`, `step_cost`, `goal_reward`, `cost_scale`, `p`, `render_mode`: as in both.
 
     ## Version History
     - v0: first version.
@@ -62,9 +71,10 @@ class NDMazeEnv(MazeEnv):
 
     def __init__(
         self,
-        shape: Iterable[int] = (6, 6, 6),
+        shape: Iterable[int] = DEFAULT_SHAPE,
         *,
         kind: str = "standard",
+        layout: str | None = None,
         layout_seed: int = 0,
         generator: str | None = None,
         loops: float | None = None,
@@ -75,7 +85,8 @@ class NDMazeEnv(MazeEnv):
         goal_reward: float = 1.0,
         cost_scale: float = 1.0,
         p: float = 1.0,
-        start: str = "corner",
+        start: Start = "corner",
+        goal: Sequence[int] | None = None,
         render_mode: str | None = None,
     ) -> None:
         check_choice("kind", kind, _RECIPES)
@@ -87,6 +98,7 @@ class NDMazeEnv(MazeEnv):
             for name, value in options[other].items():
                 if other != kind and value is not None:
                     raise ValueError(f"{name}={value!r} goes with kind={other!r}, not {kind!r}")
+        refuse_beside_layout(layout, generator=(generator, None), loops=(loops, None))
         given = {name: value for name, value in options[kind].items() if value is not None}
         recipe: Recipe = _RECIPES[kind](
             step_cost=step_cost,
@@ -94,11 +106,12 @@ class NDMazeEnv(MazeEnv):
             **given,  # type: ignore[arg-type]
         )
         super().__init__(
-            make_grid(shape),
+            make_plan(shape, layout, default_shape=DEFAULT_SHAPE),
             recipe,
             layout_seed=layout_seed,
             p=p,
             start=start,
+            goal=goal,
             cost_scale=cost_scale,
             render_mode=render_mode,
         )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from aggmaze.envs.maze import MazeEnv, make_grid
-from aggmaze.mazes import StandardRecipe
+from aggmaze.envs.maze import MazeEnv, make_plan, refuse_beside_layout
+from aggmaze.mazes import StandardRecipe, Start
+
+DEFAULT_SHAPE = (20, 20)
 
 
 class StandardMazeEnv(MazeEnv):
@@ -14,7 +16,8 @@ class StandardMazeEnv(MazeEnv):
     ## Description
     The standard maze of Chen et al., "An Adaptive State Aggregation Algorithm for Markov Decision
     Processes", section "MDP problems": a grid of positions joined by a random spanning tree.  The
-    agent walks from the top right corner to the goal at the bottom left.
+    agent walks from the top right corner to the goal at the bottom left.  `layout=` takes a maze
+    of your own as text instead.
 
     ## Action Space
     `Discrete(4)`: 0 LEFT, 1 RIGHT, 2 DOWN, 3 UP, one position each.
@@ -23,9 +26,10 @@ class StandardMazeEnv(MazeEnv):
     `Discrete(nx * ny)`: the state `x * ny + y`, with `(x, y)` counted from the bottom left.
 
     ## Starting State
-    The corner opposite the goal (`start="corner"`), or uniformly any position but the goal
-    (`start="uniform"`).  `reset(options=...)` takes `state` or `coords`, and `layout_seed` for
-    another maze.
+    The `S` of the text, or else the corner opposite the goal (`start="corner"`); uniformly any
+    free position but the goal (`start="uniform"`); or the coordinates given as `start`.
+    `reset(options=...)` takes `state` or `coords` of a free position, and `layout_seed` for another
+    maze, which a maze from text refuses: nothing in it is drawn.
 
     ## Rewards
     Each move gives `-step_cost`, a move into the goal `+goal_reward` instead; all times
@@ -33,13 +37,14 @@ class StandardMazeEnv(MazeEnv):
     `-max(0, largest move cost)`, so it never pays.
 
     ## Episode End
-    Terminates at the goal, state 0.  Truncates after 1000 steps as registered; long corridors take
-    more: `gym.make(..., max_episode_steps=...)`.
+    Terminates at the goal: state 0 unless `goal` or the text says otherwise.  Truncates after 1000
+    steps as registered; long corridors take more: `gym.make(..., max_episode_steps=...)`.
 
     ## Transition Model
     The chosen move happens with probability `p`, else one of the other available moves, uniformly;
     where only one move is available it always happens.  `env.unwrapped.transition_model()` returns
-    the exact model, the very tables that `step` draws from.
+    the exact model, the very tables that `step` draws from.  Blocked cells of a text keep their
+    index; they are never entered, and have no move and value 0.
 
     ## Information
     `state` (int), `coords` (int array (2,)), `action_mask` (int8 array (4,)), `prob` (probability
@@ -47,12 +52,20 @@ class StandardMazeEnv(MazeEnv):
 
     ## Arguments
     - `shape`: positions along x and y, (20, 20) by default.
+    - `layout`: a maze as text.  Thin walls are what `render_mode="ansi"` writes (`+---+`, `|`;
+      cells three characters wide, `###` where blocked); or one character a cell, `#` blocked and
+      `.` or a space free.  `G` is the goal and `S` the start; the last line is y = 0.  Every free
+      cell must reach the goal.  It settles the shape and all walls: `generator`,
+      `loops` and `layout_seed` do not go with it.
     - `layout_seed`: makes the maze, 0 by default; `reset(seed=...)` never changes it.
     - `generator`: "kruskal" (default) or "depth_first" (long corridors).
     - `loops`: share of the remaining walls opened after generation, 0 by default.
     - `step_cost`, `goal_reward`, `cost_scale`: 1 by default.
     - `p`: in (0, 1], 1 by default.
-    - `start`: "corner" (default) or "uniform".
+    - `start`: "corner" (default), "uniform", or coordinates such as (3, 4).
+    - `goal`: coordinates, which come before the `G` of the text; (0, 0) without either.  The corner
+      opposite a goal that is in no corner is the one farthest from it, the right and the upper one
+      where two are as far.
     - `render_mode`: "rgb_array", "ansi" or None.
 
     ## Version History
@@ -61,8 +74,9 @@ class StandardMazeEnv(MazeEnv):
 
     def __init__(
         self,
-        shape: Iterable[int] = (20, 20),
+        shape: Iterable[int] = DEFAULT_SHAPE,
         *,
+        layout: str | None = None,
         layout_seed: int = 0,
         generator: str = "kruskal",
         loops: float = 0.0,
@@ -70,15 +84,19 @@ class StandardMazeEnv(MazeEnv):
         goal_reward: float = 1.0,
         cost_scale: float = 1.0,
         p: float = 1.0,
-        start: str = "corner",
+        start: Start = "corner",
+        goal: Sequence[int] | None = None,
         render_mode: str | None = None,
     ) -> None:
+        recipe = StandardRecipe(generator, loops, step_cost, goal_reward)
+        refuse_beside_layout(layout, generator=(generator, "kruskal"), loops=(loops, 0.0))
         super().__init__(
-            make_grid(shape, num_dims=2),
-            StandardRecipe(generator, loops, step_cost, goal_reward),
+            make_plan(shape, layout, default_shape=DEFAULT_SHAPE, num_dims=2),
+            recipe,
             layout_seed=layout_seed,
             p=p,
             start=start,
+            goal=goal,
             cost_scale=cost_scale,
             render_mode=render_mode,
         )

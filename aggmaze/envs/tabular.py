@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
+from aggmaze.formats.gym_table import GymP
 from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
 
@@ -49,6 +50,7 @@ class TabularEnv(gym.Env[Any, Any]):
         """Walk through a model, of the sizes that the spaces have, from now on."""
         self._model = model.validate()
         self._state = int(np.argmax(model.initial))
+        self._table: GymP | None = None
         self._mask = model.action_mask.astype(np.int8)
         self._starts = np.flatnonzero(model.initial)
         self._start_cdf = np.cumsum(model.initial[self._starts])
@@ -56,6 +58,16 @@ class TabularEnv(gym.Env[Any, Any]):
     def transition_model(self) -> Model:
         """Return the exact model that the steps are drawn from."""
         return self._model
+
+    @property
+    def P(self) -> GymP:
+        """The model as the table ``P`` of Gymnasium's toy-text environments, built as it is read.
+
+        ``P[s][a]`` lists ``(probability, next_state, reward, terminated)``.
+        """
+        if self._table is None:
+            self._table = self._model.to_gym_P()
+        return self._table
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which actions are available now, shape (A,)."""

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
+from typing import Self
 
-from aggmaze.envs.maze import MazeEnv, make_grid
-from aggmaze.mazes import TerrainRecipe
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aggmaze.envs.maze import MazeEnv, Plan, make_plan
+from aggmaze.layouts.measured import heights_from_image, layout_from_heights
+from aggmaze.mazes import Start, TerrainRecipe
+
+DEFAULT_SHAPE = (20, 20)
 
 
 class TerrainMazeEnv(MazeEnv):
@@ -14,7 +22,9 @@ class TerrainMazeEnv(MazeEnv):
     ## Description
     The terrain maze of Chen et al., "An Adaptive State Aggregation Algorithm for Markov Decision
     Processes", section "MDP problems": an open grid whose positions have heights in [0, 1].  The
-    agent walks from the top right corner to the goal at the bottom left.
+    agent walks from the top right corner to the goal at the bottom left.  `layout=` takes walls and
+    blocked cells as text; `TerrainMazeEnv.from_heights` and `from_image` make terrains from heights
+    that are given.
 
     ## Action Space
     `Discrete(4)`: 0 LEFT, 1 RIGHT, 2 DOWN, 3 UP, one position each.
@@ -23,9 +33,10 @@ class TerrainMazeEnv(MazeEnv):
     `Discrete(nx * ny)`: the state `x * ny + y`, with `(x, y)` counted from the bottom left.
 
     ## Starting State
-    The corner opposite the goal (`start="corner"`), or uniformly any position but the goal
-    (`start="uniform"`).  `reset(options=...)` takes `state` or `coords`, and `layout_seed` for
-    another terrain.
+    The `S` of the text, or else the corner opposite the goal (`start="corner"`); uniformly any
+    free position but the goal (`start="uniform"`); or the coordinates given as `start`.
+    `reset(options=...)` takes `state` or `coords` of a free position, and `layout_seed` for another
+    terrain (between the same walls; refused where the heights are given).
 
     ## Rewards
     With `climb = H(next) - H(here)` a move gives `-(step_cost + climb)` for `cost="shifted"`
@@ -35,14 +46,16 @@ class TerrainMazeEnv(MazeEnv):
     place and gives `-max(0, largest move cost)`, so it never pays.
 
     ## Episode End
-    Terminates at the goal, state 0.  Truncates after 1000 steps as registered; larger terrains
-    take more: `gym.make(..., max_episode_steps=...)`.  A goal far beyond `1 / (1 - gamma)` steps
-    is hardly worth reaching for a planner that discounts by `gamma`: it may settle in a valley.
+    Terminates at the goal: state 0 unless `goal` or the text says otherwise.  Truncates after 1000
+    steps as registered; larger terrains take more: `gym.make(..., max_episode_steps=...)`.
+    A goal far beyond `1 / (1 - gamma)` steps is hardly worth reaching for a planner that discounts
+    by `gamma`: it may settle in a valley.
 
     ## Transition Model
     The chosen move happens with probability `p`, else one of the other available moves, uniformly;
     where only one move is available it always happens.  `env.unwrapped.transition_model()` returns
-    the exact model, the very tables that `step` draws from.
+    the exact model, the very tables that `step` draws from.  Blocked cells keep their index; they
+    are never entered, and have no move and value 0.
 
     ## Information
     `state` (int), `coords` (int array (2,)), `action_mask` (int8 array (4,)), `prob` (probability
@@ -50,14 +63,23 @@ class TerrainMazeEnv(MazeEnv):
 
     ## Arguments
     - `shape`: positions along x and y, (20, 20) by default.
+    - `layout`: a maze as text.  Thin walls are what `render_mode="ansi"` writes (`+---+`, `|`;
+      cells three characters wide, `###` where blocked); or one character a cell, `#` blocked and
+      `.` or a space free.  `G` is the goal and `S` the start; the last line is y = 0.  Every free
+      cell must reach the goal.  It settles the shape; heights are drawn as without it.
     - `layout_seed`: makes the heights, 0 by default; `reset(seed=...)` never changes it.
-    - `terrain`: "smooth" (default; Gaussian field) or "uniform" (independent heights).
+    - `terrain`: "smooth" (default; Gaussian field), "fractal" (fractional Brownian motion with
+      Hurst exponent 0.8: hills on hills of every size) or "uniform" (independent heights); scaled
+      to [0, 1].
     - `smoothness`: standard deviation of the Gaussian in positions, a twentieth of the shape by
-      default.
+      default; for "smooth" only.
     - `cost`: "shifted" (default), "difference" or "climb".
     - `step_cost`, `goal_reward`, `cost_scale`: 1 by default.
     - `p`: in (0, 1], 1 by default.
-    - `start`: "corner" (default) or "uniform".
+    - `start`: "corner" (default), "uniform", or coordinates such as (3, 4).
+    - `goal`: coordinates, which come before the `G` of the text; (0, 0) without either.  The corner
+      opposite a goal that is in no corner is the one farthest from it, the right and the upper one
+      where two are as far.
     - `render_mode`: "rgb_array", "ansi" or None.
 
     ## Version History
@@ -66,8 +88,9 @@ class TerrainMazeEnv(MazeEnv):
 
     def __init__(
         self,
-        shape: Iterable[int] = (20, 20),
+        shape: Iterable[int] = DEFAULT_SHAPE,
         *,
+        layout: str | None = None,
         layout_seed: int = 0,
         terrain: str = "smooth",
         smoothness: float | None = None,
@@ -76,15 +99,124 @@ class TerrainMazeEnv(MazeEnv):
         goal_reward: float = 1.0,
         cost_scale: float = 1.0,
         p: float = 1.0,
-        start: str = "corner",
+        start: Start = "corner",
+        goal: Sequence[int] | None = None,
         render_mode: str | None = None,
     ) -> None:
         super().__init__(
-            make_grid(shape, num_dims=2),
+            make_plan(shape, layout, default_shape=DEFAULT_SHAPE, num_dims=2),
             TerrainRecipe(terrain, smoothness, cost, step_cost, goal_reward),
             layout_seed=layout_seed,
             p=p,
             start=start,
+            goal=goal,
             cost_scale=cost_scale,
+            render_mode=render_mode,
+        )
+
+    @classmethod
+    def from_heights(
+        cls,
+        heights: ArrayLike,
+        *,
+        scale: bool = True,
+        cost: str = "shifted",
+        step_cost: float = 1.0,
+        goal_reward: float = 1.0,
+        cost_scale: float = 1.0,
+        p: float = 1.0,
+        start: Start = "corner",
+        goal: Sequence[int] | None = None,
+        render_mode: str | None = None,
+    ) -> Self:
+        """Make a terrain from heights that are given.
+
+        The environment is like one of TerrainMaze-v0 but for its spec, which is None: it has no
+        limit of steps (`gymnasium.wrappers.TimeLimit` gives it one), and `reset` refuses
+        ``layout_seed``, since nothing is drawn.
+
+        Parameters
+        ----------
+        heights : array_like of bool, int or float, shape (nx, ny)
+            Height of the position ``(x, y)`` at ``[x, y]``; NaN where it is blocked.
+        scale : bool
+            Whether heights are shifted and stretched so that the lowest free position has 0 and
+            the highest 1.  With False they are taken as they are, and must lie in [0, 1].
+        cost, step_cost, goal_reward, cost_scale, p, start, render_mode
+            As for TerrainMaze-v0.
+        goal : sequence of int, optional
+            Coordinates, (0, 0) by default.
+
+        Raises
+        ------
+        TypeError
+            If the heights are not real numbers.
+        ValueError
+            If they are not a table of finite numbers and NaN, if they leave [0, 1] with
+            ``scale=False``, or if a free position does not reach the goal.
+        """
+        layout = layout_from_heights(heights, goal=goal, scale=scale)
+        # `__init__` draws, and takes what says how; all that remains is to walk through a plan.
+        env = cls.__new__(cls)
+        MazeEnv.__init__(
+            env,
+            Plan(layout.grid, layout),
+            TerrainRecipe(cost=cost, step_cost=step_cost, goal_reward=goal_reward),
+            p=p,
+            start=start,
+            cost_scale=cost_scale,
+            render_mode=render_mode,
+        )
+        return env
+
+    @classmethod
+    def from_image(
+        cls,
+        image: str | os.PathLike[str] | NDArray[np.generic],
+        shape: Sequence[int] | None = None,
+        *,
+        scale: bool = True,
+        cost: str = "shifted",
+        step_cost: float = 1.0,
+        goal_reward: float = 1.0,
+        cost_scale: float = 1.0,
+        p: float = 1.0,
+        start: Start = "corner",
+        goal: Sequence[int] | None = None,
+        render_mode: str | None = None,
+    ) -> Self:
+        """Make a terrain from a picture whose brightness is the height.
+
+        Parameters
+        ----------
+        image : path, or ndarray, shape (rows, columns) or (rows, columns, channels)
+            A picture's file, or its pixels, top row first: grey, grey and opacity, RGB or RGBA (1,
+            2, 3 or 4 channels; opacity is passed over).  Each pixel is a position; the lower left
+            one is ``(0, 0)``.  Of floats, NaN is blocked.
+        shape : pair of int, optional
+            Positions ``(nx, ny)`` to which the picture is resampled, columns first.
+        scale : bool
+            Whether the darkest pixel becomes height 0 and the brightest 1.  With False black is 0
+            and white is 1.
+        cost, step_cost, goal_reward, cost_scale, p, start, goal, render_mode
+            As for `from_heights`, which tells how the environment differs from a registered one.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read as a picture.
+        TypeError, ValueError
+            If the array is not a picture, or as `from_heights`.
+        """
+        return cls.from_heights(
+            heights_from_image(image, shape),
+            scale=scale,
+            cost=cost,
+            step_cost=step_cost,
+            goal_reward=goal_reward,
+            cost_scale=cost_scale,
+            p=p,
+            start=start,
+            goal=goal,
             render_mode=render_mode,
         )

@@ -6,12 +6,17 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import idctn
 from scipy.ndimage import gaussian_filter
 
 from aggmaze.checks import check_choice, is_real
 from aggmaze.grid import Grid
 
-TERRAINS = ("smooth", "uniform")
+TERRAINS = ("smooth", "fractal", "uniform")
+
+#: Hurst exponent of fractal heights: differences grow as distance ** 0.8, so that slopes look like
+#: those of mountains.  At 0.5 they would be as rough as a random walk, at 1 smooth.
+HURST = 0.8
 
 
 def heights(
@@ -21,9 +26,9 @@ def heights(
 
     Parameters
     ----------
-    terrain : {"smooth", "uniform"}
-        "smooth" filters white noise with a Gaussian; "uniform" draws each height independently
-        and uniformly.
+    terrain : {"smooth", "fractal", "uniform"}
+        "smooth" filters white noise with a Gaussian; "fractal" is fractional Brownian motion, with
+        hills on hills of every size; "uniform" draws each height independently and uniformly.
     smoothness : float, optional
         Standard deviation of the Gaussian in positions, for "smooth" only; by default a twentieth
         of the size along each axis.
@@ -40,9 +45,33 @@ def heights(
         raise ValueError(f"smoothness must be finite and not negative, got {smoothness!r}")
     if terrain == "uniform":
         field = rng.random(grid.shape)
+    elif terrain == "fractal":
+        field = _fractal(grid.shape, rng)
     else:
         sigma = [n / 20 if smoothness is None else smoothness for n in grid.shape]
         field = gaussian_filter(rng.standard_normal(grid.shape), sigma, mode="reflect")
+    return scaled(field).reshape(-1)
+
+
+def scaled(field: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a field shifted and stretched to [0, 1]; all 0 where there is no difference."""
     low, high = field.min(), field.max()
     # The range of equal heights is 0: keep them at 0.
-    return ((field - low) / (high - low or 1.0)).reshape(-1)
+    return (field - low) / (high - low or 1.0)
+
+
+def _fractal(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return fractional Brownian motion by spectral synthesis, up to a factor.
+
+    Its power falls with the frequency f as ``f ** -(2 H + D)``.  The waves are cosines rather than
+    complex: they reflect at the borders, where periodic ones would join opposite corners.
+    """
+    # Axis k has the waves of 0, 1/2, 1, ... cycles over its n positions.
+    cycles = [np.arange(n) / (2 * n) for n in shape]
+    squared = np.zeros(shape)
+    for axis, frequencies in enumerate(cycles):
+        squared += (frequencies**2).reshape(-1, *(1,) * (len(shape) - axis - 1))
+    squared.flat[0] = 1.0  # the mean, of no consequence
+    waves = rng.standard_normal(shape)
+    waves *= squared ** (-(2 * HURST + len(shape)) / 4)
+    return idctn(waves, norm="ortho", overwrite_x=True)

@@ -1,18 +1,21 @@
-"""The layout of a maze: which neighbours are joined, how high each position lies."""
+"""The layout of a maze: which neighbours are joined, which are blocked, how high each one lies."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import connected_components
 
+from aggmaze.checks import check_integer
 from aggmaze.grid import Grid
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """A grid, the passages between its positions, and their heights.
+    """A grid, the passages between its positions, their heights, and which of them are blocked.
 
     Parameters
     ----------
@@ -24,17 +27,63 @@ class Layout:
         Height of each position in [0, 1].  None for a maze without terrain.
     goal : int
         The state where an episode ends.
+    blocked : ndarray of bool, shape (S,), optional
+        Positions that are solid: they keep their index, but no passage leads to them.  None where
+        all are free.
+
+    Raises
+    ------
+    ValueError
+        If the goal is not a state or is blocked, if there is not one entry of ``blocked`` a state,
+        or if a passage leads to a blocked position.
     """
 
     grid: Grid
     passages: NDArray[np.bool_]
     heights: NDArray[np.float64] | None = None
     goal: int = 0
+    blocked: NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        check_integer("goal", self.goal, below=self.grid.num_states)
+        if self.blocked is None:
+            return
+        if self.blocked.shape != (self.grid.num_states,) or self.blocked.dtype != np.bool_:
+            raise ValueError(
+                f"blocked must be booleans of shape ({self.grid.num_states},), got "
+                f"{self.blocked.dtype} of shape {self.blocked.shape}"
+            )
+        if self.blocked[self.goal]:
+            point = tuple(self.grid.coords(self.goal).tolist())
+            raise ValueError(f"the goal at {point} is blocked; give another goal")
+        bad = np.argwhere(self.passages & ~open_passages(self.grid, self.blocked))
+        if len(bad):
+            state, axis = bad[0]
+            raise ValueError(
+                f"state {state} has a passage along axis {axis} that starts or ends in a blocked "
+                "position, or leaves the grid"
+            )
 
     @property
     def num_passages(self) -> int:
         """Number of pairs of joined neighbours."""
         return int(np.count_nonzero(self.passages))
+
+    @property
+    def num_walls(self) -> int:
+        """Number of pairs of neighbours, both of them free, with a wall in between."""
+        free = self.free().reshape(self.grid.shape)
+        pairs = 0
+        for axis in range(self.grid.num_dims):
+            behind, ahead = _neighbours_along(axis)
+            pairs += int(np.count_nonzero(free[behind] & free[ahead]))
+        return pairs - self.num_passages
+
+    def free(self) -> NDArray[np.bool_]:
+        """Return which positions are not blocked, shape (S,)."""
+        if self.blocked is None:
+            return np.ones(self.grid.num_states, dtype=bool)
+        return np.asarray(~self.blocked)
 
     def available(self) -> NDArray[np.bool_]:
         """Return which of the 2 D moves pass no wall, shape (S, 2 D)."""
@@ -43,14 +92,44 @@ class Layout:
         passages = self.passages.reshape(*grid.shape, grid.num_dims)
         moves[..., 1::2] = passages
         for axis in range(grid.num_dims):
-            ahead, behind = (
-                (*(slice(None),) * axis, cut) for cut in (slice(1, None), slice(None, -1))
-            )
+            behind, ahead = _neighbours_along(axis)
             moves[..., 2 * axis][ahead] = passages[..., axis][behind]
         return moves.reshape(grid.num_states, grid.num_actions)
 
+    def reaches_goal(self) -> NDArray[np.bool_]:
+        """Return from which positions passages lead to the goal, shape (S,)."""
+        num_states = self.grid.num_states
+        neighbours = np.arange(num_states)[:, np.newaxis] + np.array(self.grid.strides)
+        joined = neighbours[self.passages]
+        indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(self.passages, axis=1))])
+        graph = sp.csr_array((np.ones(len(joined)), joined, indptr), shape=(num_states, num_states))
+        _, component = connected_components(graph, directed=False)
+        return np.asarray(component == component[self.goal])
 
-def open_passages(grid: Grid) -> NDArray[np.bool_]:
-    """Return the passages of a grid without walls, shape (S, D)."""
+
+def open_passages(grid: Grid, blocked: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+    """Return the passages of a grid without walls, shape (S, D); none lead to what is blocked."""
     _, on_grid = grid.neighbours()
-    return on_grid[:, 1::2]
+    passages = on_grid[:, 1::2]
+    if blocked is None:
+        return passages
+    passages = passages & ~blocked[:, np.newaxis]
+    cells, taken = passages.reshape(*grid.shape, grid.num_dims), blocked.reshape(grid.shape)
+    for axis in range(grid.num_dims):
+        behind, ahead = _neighbours_along(axis)
+        cells[..., axis][behind] &= ~taken[ahead]
+    return passages
+
+
+def position(name: str, grid: Grid, coords: ArrayLike) -> int:
+    """Return the state at coordinates; errors name the argument that they come from."""
+    try:
+        return grid.state(coords)
+    except ValueError as error:
+        raise ValueError(f"{name}={coords!r}: {error}") from None
+
+
+def _neighbours_along(axis: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    """Return the index of all positions with a neighbour at +1 along an axis, and of those."""
+    before = (slice(None),) * axis
+    return (*before, slice(None, -1)), (*before, slice(1, None))

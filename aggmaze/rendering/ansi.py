@@ -1,12 +1,13 @@
 """Mazes as characters, with thin walls.
 
-A cell is three characters wide and one line high, ``+`` stands at each corner, ``---`` and ``|``
-are walls.  The last line of cells is ``y = 0``, so the goal is at the bottom left::
+The form is that of `aggmaze.layouts.text`, which reads it back: a cell is three characters wide and
+one line high, ``+`` stands at each corner, ``---`` and ``|`` are walls, ``###`` fills a blocked
+cell.  The last line of cells is ``y = 0``::
 
     +---+---+---+
-    |     A     |
+    |     A |###|
     +   +---+---+
-    | G |       |
+    | G         |
     +---+---+---+
 """
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.layouts.layout import Layout
+from aggmaze.layouts.text import lines_to_text, thin_walls
 from aggmaze.rendering.raster import Plane, plane_axes
 
 
@@ -56,7 +58,7 @@ def text(layout: Layout, state: int | None) -> str:
             if all(point[k] == x for k, x in enumerate(through) if k not in axes):
                 x, y = ((*point, 0)[axis] for axis in axes)
                 lines[-2 - 2 * y, 4 * x + 2] = ord(mark)
-        block = "\n".join(line.tobytes().decode("ascii") for line in lines)
+        block = lines_to_text(lines)
         if grid.num_dims > 2:
             block = f"axes {axes[0]} (right) and {axes[1]} (up)\n{block}"
         blocks.append(block)
@@ -65,14 +67,8 @@ def text(layout: Layout, state: int | None) -> str:
 
 def _plane_lines(plane: Plane) -> NDArray[np.uint8]:
     """Return the ASCII codes of a plane, shape (2 rows + 1, 4 columns + 1)."""
-    walls = plane.walls()
-    rows, columns = plane.open_right.shape
-    codes = np.full((2 * rows + 1, 4 * columns + 1), ord(" "), dtype=np.uint8)
-    codes[::2, ::4] = ord("+")
-    codes[1::2, ::4][walls[1::2, ::2]] = ord("|")
-    for offset in (1, 2, 3):
-        codes[::2, offset::4][walls[::2, 1::2]] = ord("-")
+    codes = thin_walls(plane.open_right, plane.open_up, plane.blocked)
     if plane.heights is not None:
-        digits = np.clip(np.floor(plane.heights * 10), 0, 9)
-        codes[1::2, 2::4] = digits.astype(np.uint8) + ord("0")
+        digits = np.clip(np.floor(plane.heights * 10), 0, 9).astype(np.uint8) + ord("0")
+        codes[1::2, 2::4] = np.where(plane.blocked, ord("#"), digits)
     return codes

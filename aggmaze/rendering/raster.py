@@ -8,8 +8,9 @@ Along an axis of ``n`` cells a panel is, in pixels::
 
     border  cell line cell line ... cell  border        edge = cell + line
 
-The lines between cells hold the walls; without walls they have no width.  What lies in a panel but
-is not the agent changes only when the slice does, and is painted only then.
+The lines between cells hold the walls; without walls they have no width.  Blocked cells are solid.
+What lies in a panel but is not the agent changes only when the slice does, and only then is it
+painted.
 """
 
 from __future__ import annotations
@@ -96,11 +97,13 @@ class Plane:
         Whether a cell is joined to its neighbour on the right, and to the one above.
     heights : ndarray of float, shape (rows, columns), optional
         Heights in [0, 1]; None for a maze without terrain.
+    blocked : ndarray of bool, shape (rows, columns)
     """
 
     open_right: NDArray[np.bool_]
     open_up: NDArray[np.bool_]
     heights: NDArray[np.float64] | None
+    blocked: NDArray[np.bool_]
 
     @classmethod
     def of(cls, layout: Layout, axes: tuple[int, int], through: tuple[int, ...]) -> Plane:
@@ -125,6 +128,9 @@ class Plane:
             open_right=open_right,
             open_up=np.zeros_like(open_right) if flat else cut(layout.passages[:, up]).astype(bool),
             heights=None if layout.heights is None else cut(layout.heights).astype(np.float64),
+            blocked=np.zeros_like(open_right)
+            if layout.blocked is None
+            else cut(layout.blocked).astype(bool),
         )
 
     def walls(self) -> NDArray[np.bool_]:
@@ -133,11 +139,12 @@ class Plane:
         Returns
         -------
         ndarray of bool, shape (2 rows + 1, 2 columns + 1)
-            Cells are at odd places, the lines around them at even ones.  A post, where two lines
-            cross, stands where a wall touches it.
+            Cells are at odd places, walls where they are blocked, and the lines around them at even
+            ones.  A post, where two lines cross, stands where a wall touches it.
         """
         rows, columns = self.open_right.shape
         walls = np.zeros((2 * rows + 1, 2 * columns + 1), dtype=bool)
+        walls[1::2, 1::2] = self.blocked
         walls[1::2, 2::2] = ~self.open_right
         walls[:-1:2, 1::2] = ~self.open_up
         walls[:, (0, -1)] = True
@@ -319,7 +326,8 @@ class Raster:
         caption = 5 * GLYPH_SCALE + LABEL_PADDING if labelled else 0
         space = (size - (across + 1) * gap - across * caption) // across
 
-        walled = layout.heights is None or layout.num_passages < _num_pairs(grid.shape)
+        # Blocked cells need no lines between cells to be seen.
+        walled = layout.num_walls > 0 or (layout.heights is None and layout.blocked is None)
         edge = max(2 if walled else 1, space // max(lengths))
         thickness = max(1, edge // 8)
         line = thickness if walled else 0
@@ -433,9 +441,3 @@ def _write_label(canvas: NDArray[np.uint8], panel: Panel, margin: int) -> None:
     top, left = panel.top + panel.height + margin + LABEL_PADDING, panel.left - margin
     height, width = ink.shape
     canvas[top : top + height, left : left + width][ink] = INK
-
-
-def _num_pairs(shape: tuple[int, ...]) -> int:
-    """Return the number of pairs of neighbours in a grid."""
-    total = math.prod(shape)
-    return sum(total // n * (n - 1) for n in shape)

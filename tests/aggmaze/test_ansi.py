@@ -95,6 +95,23 @@ def test_terrain_shows_the_first_decimal_of_heights() -> None:
     assert text(Layout(grid, open_passages(grid), heights), grid.state((1, 1))) == expected
 
 
+def test_blocked_cells_are_filled() -> None:
+    grid = Grid((3, 2))
+    blocked = np.array([False, False, False, True, True, True])
+    passages = open_passages(grid, blocked)
+    expected = """\
++---+---+---+
+| A |###|###|
++   +---+---+
+| 0   G |###|
++---+---+---+"""
+    heights = np.linspace(0.0, 1.0, 6)
+    layout = Layout(grid, passages, heights, goal=2, blocked=blocked)
+    assert text(layout, 1) == expected
+    plain = Layout(grid, passages, goal=2, blocked=blocked)
+    assert text(plain, 1) == expected.replace("0", " ")
+
+
 def test_one_dimension_is_one_row() -> None:
     grid = Grid((4,))
     passages = np.array([[True], [False], [True], [False]])

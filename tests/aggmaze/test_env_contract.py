@@ -8,6 +8,7 @@ import json
 import math
 import os
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -27,12 +28,30 @@ from scipy.sparse.csgraph import breadth_first_order
 import aggmaze
 import planners
 from aggmaze import TabularEnv, TabularMDP
+from aggmaze.envs.terrain_maze import TerrainMazeEnv
 from aggmaze.layouts.heights import TERRAINS
 from aggmaze.layouts.spanning_tree import GENERATORS
 from aggmaze.mazes import TERRAIN_COSTS
 
 Env = gym.Env[Any, Any]
 Variant = tuple[str, dict[str, Any]]
+
+BLOCKS = """
+    ..#S
+    .#..
+    G..#
+"""
+WALLS = """
+    +---+---+---+---+
+    | S         |###|
+    +   +---+   +---+
+    |   |           |
+    +   +   +---+   +
+    |         G |   |
+    +---+---+---+---+
+"""
+HEIGHTS = np.array([[0.5, 3.0, 2.0], [1.5, -1.0, math.nan], [0.0, 0.25, 1.0], [1.0, 1.0, 4.0]])
+PIXELS = np.arange(12, dtype=np.uint8).reshape(3, 4) ** 2
 
 MAZES: list[Variant] = [
     ("StandardMaze-v0", {"shape": (5, 4), "p": 0.9}),
@@ -47,20 +66,57 @@ MAZES: list[Variant] = [
     ("NDMaze-v0", {"shape": (3, 2, 3), "p": 0.2, "loops": 1.0}),
     ("NDMaze-v0", {"shape": (2, 3, 2, 3), "p": 0.9, "start": "uniform"}),
     ("NDMaze-v0", {"shape": (3, 3, 3), "kind": "terrain", "cost": "climb", "p": 0.05}),
+    ("NDMaze-v0", {"shape": (3, 3, 2), "goal": [1, 1, 1], "p": 0.9}),
+    ("StandardMaze-v0", {"shape": (4, 4), "goal": (1, 2), "start": (3, 0), "p": 0.9}),
+    ("StandardMaze-v0", {"layout": WALLS, "p": 0.9}),
+    ("StandardMaze-v0", {"layout": BLOCKS, "p": 0.2, "start": "uniform"}),
+    ("TerrainMaze-v0", {"layout": BLOCKS, "terrain": "fractal", "p": 0.9}),
+    ("TerrainMaze-v0", {"layout": WALLS, "shape": (4, 3), "cost": "climb", "goal": (3, 0)}),
+    ("NDMaze-v0", {"layout": WALLS, "p": 0.9, "start": (3, 0)}),
+    ("NDMaze-v0", {"layout": BLOCKS, "kind": "terrain", "terrain": "uniform", "p": 0.2}),
 ]
+# What no id makes.
+MADE = {"from_heights": TerrainMazeEnv.from_heights, "from_image": TerrainMazeEnv.from_image}
+GIVEN: list[Variant] = [
+    ("from_heights", {"heights": HEIGHTS, "p": 0.9}),
+    ("from_heights", {"heights": HEIGHTS, "start": "uniform", "goal": (2, 1), "cost": "climb"}),
+    ("from_image", {"image": PIXELS, "p": 0.2, "start": (0, 2)}),
+    ("from_image", {"image": PIXELS, "shape": (5, 4), "scale": False, "cost": "difference"}),
+]
+MAZES += GIVEN
 VARIANTS: list[Variant] = [(env_id, {}) for env_id in aggmaze.ENV_IDS] + MAZES
+REGISTERED = [variant for variant in VARIANTS if variant[0] not in MADE]
+
+
+def is_drawn(variant: Variant) -> bool:
+    """Return whether a seed draws any of a maze."""
+    env_id, options = variant
+    terrain = env_id == "TerrainMaze-v0" or options.get("kind") == "terrain"
+    return env_id not in MADE and (terrain or "layout" not in options)
+
+
+DRAWN = [variant for variant in MAZES if is_drawn(variant)]
 
 
 def name(variant: Variant) -> str:
-    return "-".join([variant[0], *(f"{key}={value}" for key, value in variant[1].items())])
+    texts = {BLOCKS: "blocks", WALLS: "walls"}
+    options = {
+        key: f"{value.dtype}" if isinstance(value, np.ndarray) else texts.get(str(value), value)
+        for key, value in variant[1].items()
+    }
+    return "-".join([variant[0], *(f"{key}={value}" for key, value in options.items())])
 
 
 variants = pytest.mark.parametrize("variant", VARIANTS, ids=map(name, VARIANTS))
+registered = pytest.mark.parametrize("variant", REGISTERED, ids=map(name, REGISTERED))
 mazes = pytest.mark.parametrize("variant", MAZES, ids=map(name, MAZES))
+drawn_mazes = pytest.mark.parametrize("variant", DRAWN, ids=map(name, DRAWN))
 
 
 def make(variant: Variant, **kwargs: Any) -> Env:
     env_id, options = variant
+    if env_id in MADE:
+        return MADE[env_id](**options, **kwargs)
     return gym.make(env_id, **options, **kwargs)
 
 
@@ -71,11 +127,23 @@ def bare(variant: Variant, **kwargs: Any) -> Any:
 
 def constructor(env_id: str) -> Any:
     """Return the class behind an id: `gymnasium.make` adds words of its own to errors."""
+    if env_id in MADE:
+        return TerrainMazeEnv
     return load_env_creator(gym.spec(env_id).entry_point)
 
 
 def render_modes(env_id: str) -> list[str | None]:
     return [None, *constructor(env_id).metadata["render_modes"]]
+
+
+def starts_of(env: Any) -> list[int]:
+    """Return the states from which an episode may start: free, and not the goal."""
+    return [
+        state
+        for state in range(env.grid.num_states)
+        if state != env.layout.goal
+        and (env.layout.blocked is None or not env.layout.blocked[state])
+    ]
 
 
 def rollout(env: Env, seed: int = 0, steps: int = 60, **reset: Any) -> list[Any]:
@@ -127,7 +195,9 @@ class TestGymnasium:
     def test_check_env(self, variant: Variant, mode: str | None) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            check_env(bare(variant, render_mode=mode))
+            env = bare(variant, render_mode=mode)
+            # Without a spec, of which there is none, other render modes cannot be made from it.
+            check_env(env, skip_render_check=variant[0] in MADE)
 
     @pytest.mark.parametrize("env_id", aggmaze.ENV_IDS)
     def test_registered(self, env_id: str) -> None:
@@ -141,7 +211,7 @@ class TestGymnasium:
         assert env.metadata["render_fps"] > 0
         assert env.observation_space.start == env.action_space.start == 0
 
-    @variants
+    @registered
     def test_the_registered_limit_truncates(self, variant: Variant) -> None:
         env = make(variant, max_episode_steps=3)
         model = env.unwrapped.transition_model().to_tabular()
@@ -271,7 +341,7 @@ class TestDeterminism:
             drawn.append([int(env.action_space.sample()) for _ in range(30)])
         assert drawn[0] == drawn[1]
 
-    @mazes
+    @drawn_mazes
     def test_another_layout_keeps_the_seeds_of_the_spaces(self, variant: Variant) -> None:
         drawn = []
         for _ in range(2):
@@ -346,7 +416,7 @@ class TestCopies:
         assert same(walk(env, actions), ahead)
         np.testing.assert_array_equal(env.render(), twin.render())
 
-    @mazes
+    @drawn_mazes
     def test_a_copy_can_change_its_maze_alone(self, variant: Variant) -> None:
         env = bare(variant)
         env.reset(seed=0)
@@ -365,7 +435,7 @@ class TestCopies:
         frame = env.render()
         assert len(pickle.dumps(env)) < before + frame.nbytes / 10
 
-    @variants
+    @registered
     def test_json_round_trip(self, variant: Variant) -> None:
         env = make(variant, render_mode="ansi")
         text = env.spec.to_json()
@@ -377,7 +447,7 @@ class TestCopies:
         assert same(rollout(again), rollout(env))
         assert again.render() == env.render()
 
-    @variants
+    @registered
     def test_the_spec_makes_the_same(self, variant: Variant) -> None:
         env = make(variant)
         assert same(rollout(env.spec.make()), rollout(env))
@@ -635,7 +705,7 @@ class TestLayouts:
         assert env.transition_model() is model
         assert env.layout is layout
 
-    @mazes
+    @drawn_mazes
     def test_the_layout_seed_makes_the_maze(self, variant: Variant) -> None:
         def fingerprint(env: Any) -> tuple[bytes, bytes]:
             return env.layout.passages.tobytes(), env.transition_model().move_costs.tobytes()
@@ -649,10 +719,10 @@ class TestLayouts:
             env.reset(seed=99)  # kept from now on
             assert fingerprint(env) == made[int(seed)]
         options = variant[1]
-        one_maze = options.get("loops") == 1.0 or options["shape"] in ((1, 2), (6,))
+        one_maze = options.get("loops") == 1.0 or options.get("shape") in ((1, 2), (6,))
         assert len(set(made)) == (1 if one_maze else 12)
 
-    @mazes
+    @drawn_mazes
     def test_another_layout_is_drawn_in_pictures(self, variant: Variant) -> None:
         for mode in render_modes(variant[0])[1:]:
             env = bare(variant, render_mode=mode)
@@ -668,7 +738,8 @@ class TestResetOptions:
     @mazes
     def test_start_anywhere_but_at_the_goal(self, variant: Variant) -> None:
         env = bare(variant)
-        for state in range(1, env.grid.num_states):
+        seeded = {"layout_seed": 0} if is_drawn(variant) else {}
+        for state in starts_of(env):
             coords = env.grid.coords(state)
             for options in (
                 {"state": state},
@@ -676,7 +747,7 @@ class TestResetOptions:
                 {"state": np.array(state)},
                 {"coords": tuple(coords.tolist())},
                 {"coords": coords},
-                {"coords": coords.tolist(), "layout_seed": 0},
+                {"coords": coords.tolist()} | seeded,
             ):
                 given = copy.deepcopy(options)
                 start, info = env.reset(options=options)
@@ -750,6 +821,41 @@ class TestResetOptions:
         assert env.action_space.sample() == twin.action_space.sample()
         actions = [k % 4 for k in range(30)]
         assert same(walk(env, actions), walk(twin, actions))
+
+    @pytest.mark.parametrize(
+        "variant",
+        [
+            ("StandardMaze-v0", {"layout": BLOCKS}),
+            ("TerrainMaze-v0", {"layout": BLOCKS}),
+            ("NDMaze-v0", {"layout": BLOCKS}),
+            ("from_heights", {"heights": HEIGHTS}),
+        ],
+        ids=name,
+    )
+    def test_blocked_positions_are_refused(self, variant: Variant) -> None:
+        blocked = np.flatnonzero(bare(variant).layout.blocked)
+        assert len(blocked) > 0
+        for state in blocked.tolist():
+            point = bare(variant).grid.coords(state).tolist()
+            for key, value in (("state", state), ("coords", point)):
+                self.assert_unchanged(
+                    variant,
+                    ValueError,
+                    rf"options\['{key}'\] = {re.escape(str(value))} is blocked",
+                    options={key: value},
+                )
+
+    @pytest.mark.parametrize(
+        "variant", [variant for variant in MAZES if not is_drawn(variant)], ids=name
+    )
+    def test_nothing_is_drawn_of_what_is_given(self, variant: Variant) -> None:
+        for seed in (0, 3):
+            self.assert_unchanged(
+                variant,
+                ValueError,
+                r"options\['layout_seed'\] has nothing to draw: .*text.*array.*picture",
+                options={"layout_seed": seed},
+            )
 
     def test_a_plain_model_takes_a_state(self) -> None:
         model = bare(("StandardMaze-v0", {"shape": (3, 3), "p": 0.5})).transition_model()
@@ -848,11 +954,11 @@ class TestRendering:
         for mode in render_modes(variant[0])[1:]:
             env = bare(variant, render_mode=mode)
             pictures = []
-            for state in range(1, env.grid.num_states):
+            for state in starts_of(env):
                 env.reset(options={"state": state})
                 picture = env.render()
                 pictures.append(picture if mode == "ansi" else picture.tobytes())
-            assert len(set(pictures)) == env.grid.num_states - 1
+            assert len(set(pictures)) == len(starts_of(env))
 
     @mazes
     def test_arrival_can_be_shown(self, variant: Variant) -> None:
@@ -914,6 +1020,49 @@ BAD_ARGUMENTS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
             ({"p": "0.9"}, (TypeError, ValueError), r"p must be .*\(0, 1\].*got '0\.9'"),
             ({"p": None}, (TypeError, ValueError), r"p must be .*\(0, 1\].*got None"),
             ({"start": "middle"}, ValueError, "start must be .*corner.*uniform.*got 'middle'"),
+            ({"start": None}, ValueError, "start must be .*corner.*uniform.*coordinates.*got None"),
+            ({"start": 5}, ValueError, "start must be .*corner.*uniform.*coordinates.*got 5"),
+            (
+                {"shape": (4, 3), "start": (4, 0)},
+                ValueError,
+                r"start=\(4, 0\).*4 on axis 0 is not in \[0, 4\)",
+            ),
+            (
+                {"shape": (4, 3), "start": [1, 1, 1]},
+                ValueError,
+                r"start=\[1, 1, 1\].*must be 2 integers",
+            ),
+            (
+                {"shape": (4, 3), "start": (1.5, 1)},
+                ValueError,
+                r"start=\(1\.5, 1\).*must be 2 integers",
+            ),
+            ({"shape": (4, 3), "start": (0, 0)}, ValueError, r"start=\(0, 0\) is the goal"),
+            (
+                {"shape": (4, 3), "goal": (0, 3)},
+                ValueError,
+                r"goal=\(0, 3\).*3 on axis 1 is not in \[0, 3\)",
+            ),
+            ({"shape": (4, 3), "goal": 5}, ValueError, r"goal=5.*must be 2 integers"),
+            ({"shape": (4, 3), "goal": "ab"}, ValueError, r"goal='ab'.*must be 2 integers"),
+            (
+                {"shape": (4, 3), "goal": (2, 1), "start": (2, 1)},
+                ValueError,
+                r"start=\(2, 1\) is the goal",
+            ),
+            ({"layout": 3}, TypeError, "layout must be a maze as text, or None, got int"),
+            ({"layout": ""}, ValueError, "the text is empty"),
+            ({"layout": "G.x"}, ValueError, "line 1, column 3: 'x' is not among"),
+            ({"layout": BLOCKS, "shape": (3, 4)}, ValueError, r"\(3, 4\) differs.*\(4, 3\)"),
+            ({"layout": BLOCKS, "goal": (1, 1)}, ValueError, r"goal at \(1, 1\) is blocked"),
+            ({"layout": BLOCKS, "start": (1, 1)}, ValueError, r"start=\(1, 1\) is blocked"),
+            ({"layout": BLOCKS, "start": [0, 0]}, ValueError, r"start=\(0, 0\) is the goal"),
+            ({"layout": BLOCKS, "goal": (3, 2)}, ValueError, r"start=\(3, 2\) is the goal"),
+            (
+                {"layout": "G.\n.#"},
+                ValueError,
+                r"start='corner' is the position \(1, 0\), which is blocked.*give start=",
+            ),
             ({"step_cost": NAN}, ValueError, "step_cost must be .*finite.*got nan"),
             ({"step_cost": INF}, ValueError, "step_cost must be .*finite.*got inf"),
             ({"step_cost": "1"}, ValueError, "step_cost must be .*finite.*got '1'"),
@@ -955,6 +1104,13 @@ BAD_ARGUMENTS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
                 for loops in (-0.1, 1.1, NAN, INF)
             ),
             ({"loops": "all"}, (TypeError, ValueError), r"loops must be .*\[0, 1\].*got 'all'"),
+            (
+                {"layout": WALLS, "generator": "depth_first"},
+                ValueError,
+                "generator='depth_first' does not go with layout",
+            ),
+            ({"layout": WALLS, "loops": 0.5}, ValueError, r"loops=0\.5 does not go with layout"),
+            ({"layout": WALLS, "layout_seed": 3}, ValueError, "layout_seed=3 has nothing to draw"),
         )
     ),
     *(
@@ -974,6 +1130,11 @@ BAD_ARGUMENTS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
                 {"terrain": "uniform", "smoothness": 2},
                 ValueError,
                 "smoothness.*'smooth'.*'uniform'",
+            ),
+            (
+                {"terrain": "fractal", "smoothness": 2},
+                ValueError,
+                "smoothness.*'smooth'.*'fractal'",
             ),
         )
     ),
@@ -1029,20 +1190,19 @@ def test_probabilities_in_other_forms(p: Any) -> None:
 
 def masks_of(env: Any) -> NDArray[np.int8]:
     """Return the masks of all states from which an episode may start."""
-    rows = [
-        env.reset(options={"state": s})[1]["action_mask"] for s in range(1, env.grid.num_states)
-    ]
+    rows = [env.reset(options={"state": s})[1]["action_mask"] for s in starts_of(env)]
     return np.array(rows)
 
 
 @mazes
 def test_masks_are_the_moves_without_a_wall(variant: Variant) -> None:
     env = bare(variant)
-    np.testing.assert_array_equal(masks_of(env), env.layout.available()[1:])
-    for state, action in np.argwhere(masks_of(env) == 0):
-        env.reset(options={"state": int(state) + 1})
+    starts = starts_of(env)
+    np.testing.assert_array_equal(masks_of(env), env.layout.available()[starts])
+    for index, action in np.argwhere(masks_of(env) == 0):
+        env.reset(options={"state": starts[index]})
         following, reward, terminated, _, info = env.step(action)
-        assert following == state + 1
+        assert following == starts[index]
         assert reward == -env.transition_model().bump_cost
         assert not terminated
         assert info["prob"] == 1.0

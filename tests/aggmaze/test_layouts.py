@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
+from PIL import Image
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from aggmaze.grid import Grid
-from aggmaze.layouts.heights import TERRAINS, heights
+from aggmaze.layouts.heights import HURST, TERRAINS, heights
 from aggmaze.layouts.layout import Layout, open_passages
+from aggmaze.layouts.measured import heights_from_image, layout_from_heights
 from aggmaze.layouts.spanning_tree import GENERATORS, open_loops
 from tests.strategies import grids, seeds
 
@@ -121,6 +126,55 @@ def test_moves_follow_the_passages_in_both_directions(grid: Grid, seed: int) -> 
             assert available[state, 2 * axis + 1] == ((here, above) in pairs)
 
 
+class TestBlocked:
+    @given(grid=grids(), seed=seeds)
+    def test_no_passage_leads_to_what_is_blocked(self, grid: Grid, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        blocked = rng.random(grid.num_states) < 0.3
+        blocked[0] = False
+        passages = open_passages(grid, blocked)
+        free = {
+            tuple(int(x) for x in np.unravel_index(state, grid.shape))
+            for state in np.flatnonzero(~blocked)
+        }
+        everything = joined(grid, open_passages(grid))
+        expected = {(here, there) for here, there in everything if {here, there} <= free}
+        assert joined(grid, passages) == expected
+        layout = Layout(grid, passages, blocked=blocked)
+        assert layout.num_passages == len(expected)
+        assert layout.num_walls == 0
+        assert not layout.available()[blocked].any()
+        np.testing.assert_array_equal(layout.free(), ~blocked)
+        # Some passages closed again are walls between free positions.
+        closed = passages & (rng.random(passages.shape) < 0.5)
+        assert Layout(grid, passages & ~closed, blocked=blocked).num_walls == closed.sum()
+
+    @given(grid=grids(), seed=seeds)
+    def test_what_reaches_the_goal(self, grid: Grid, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        passages = open_passages(grid)
+        passages &= rng.random(passages.shape) < 0.5
+        goal = int(rng.integers(grid.num_states))
+        _, component = connected_components(graph(grid, passages), directed=False)
+        reaching = Layout(grid, passages, goal=goal).reaches_goal()
+        np.testing.assert_array_equal(reaching, component == component[goal])
+
+    def test_what_contradicts_itself_is_refused(self) -> None:
+        grid = Grid((3, 2))
+        blocked = np.arange(6) == 3
+        passages = open_passages(grid, blocked)
+        with pytest.raises(ValueError, match=r"goal at \(1, 1\) is blocked"):
+            Layout(grid, passages, goal=3, blocked=blocked)
+        with pytest.raises(ValueError, match=r"state 1 has a passage along axis 0 .* blocked"):
+            Layout(grid, open_passages(grid), blocked=blocked)
+        for wrong in (blocked[:5], blocked.astype(int)):
+            with pytest.raises(ValueError, match=r"blocked must be booleans of shape \(6,\)"):
+                Layout(grid, passages, blocked=wrong)
+        for goal in (-1, 6):
+            with pytest.raises(ValueError, match=rf"goal must be in \[0, 6\), got {goal}"):
+                Layout(grid, passages, goal=goal)
+
+
 @given(grid=grids())
 def test_an_open_grid_joins_all_neighbours(grid: Grid) -> None:
     states = np.arange(grid.num_states)
@@ -210,6 +264,34 @@ class TestHeights:
         # Two independent uniform numbers differ by a third on average.
         assert self.roughness("uniform", None, shape) == pytest.approx(1 / 3, abs=0.02)
         assert self.roughness("smooth", None, shape) < 0.1
+        assert 0.02 < self.roughness("fractal", None, shape) < 0.1
+
+    @pytest.mark.parametrize("shape", [(4001,), (256, 256), (307, 211), (41, 37, 43)])
+    def test_fractal_differences_grow_as_a_power_of_distance(self, shape: tuple[int, ...]) -> None:
+        distances = np.array([2, 3, 4, 6, 8])
+        for axis in range(len(shape)):
+            squares = []
+            for seed in range(20):
+                field = heights(Grid(shape), "fractal", None, np.random.default_rng(seed))
+                lines = np.moveaxis(field.reshape(shape), axis, 0)
+                squares.append([((lines[d:] - lines[:-d]) ** 2).mean() for d in distances])
+            exponent = np.polyfit(np.log(distances), np.log(np.mean(squares, axis=0)), 1)[0] / 2
+            assert exponent == pytest.approx(HURST, abs=0.07)
+
+    def test_fractal_terrain_does_not_repeat_at_the_borders(self) -> None:
+        # As a torus would: there, opposite borders lie next to each other.
+        steps, gaps = [], []
+        for seed in range(40):
+            field = heights(Grid((64, 64)), "fractal", None, np.random.default_rng(seed))
+            table = field.reshape(64, 64)
+            steps.append(np.abs(np.diff(table, axis=0)).mean())
+            gaps.append(np.abs(table[0] - table[-1]).mean())
+        assert np.mean(gaps) > 5 * np.mean(steps)
+
+    def test_every_dimension_has_fractal_heights(self) -> None:
+        for num_dims in range(1, 9):
+            field = heights(Grid((3,) * num_dims), "fractal", None, np.random.default_rng(0))
+            assert len(np.unique(field)) == 3**num_dims
 
     def test_smoothness_is_a_length_in_positions(self) -> None:
         shape = (40, 40)
@@ -254,3 +336,156 @@ class TestHeights:
     def test_smoothness_goes_with_smooth_terrain_only(self, terrain: str) -> None:
         with pytest.raises(ValueError, match=rf"smoothness goes with .*smooth.*{terrain!r}"):
             heights(Grid((3, 3)), terrain, 1.0, np.random.default_rng(0))
+
+
+class TestGivenHeights:
+    @given(
+        table=hnp.arrays(
+            np.float64,
+            hnp.array_shapes(min_dims=2, max_dims=2, max_side=8),
+            elements=st.floats(-1e6, 1e6),
+        )
+    )
+    def test_are_scaled(self, table: NDArray[np.float64]) -> None:
+        before = table.copy()
+        layout = layout_from_heights(table)
+        np.testing.assert_array_equal(table, before)
+        assert layout.grid.shape == table.shape
+        assert layout.blocked is None
+        assert layout.goal == 0
+        np.testing.assert_array_equal(layout.passages, open_passages(layout.grid))
+        assert layout.heights is not None
+        spread = np.ptp(table)
+        expected = (table - table.min()) / spread if spread > 0 else np.zeros(table.shape)
+        np.testing.assert_allclose(layout.heights, expected.reshape(-1), atol=1e-12)
+        assert not np.shares_memory(layout.heights, table)
+
+    def test_nan_is_blocked_and_does_not_count_for_the_scale(self) -> None:
+        layout = layout_from_heights([[4.0, math.nan, 6.0], [4.0, 5.0, 8.0]])
+        assert layout.blocked is not None
+        assert np.flatnonzero(layout.blocked).tolist() == [1]
+        assert layout.heights is not None
+        assert layout.heights.tolist() == [0.0, 0.0, 0.5, 0.0, 0.25, 1.0]
+        np.testing.assert_array_equal(layout.passages, open_passages(layout.grid, layout.blocked))
+
+    @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint16, int, np.float16, np.float32])
+    def test_all_real_types_will_do(self, dtype: Any) -> None:
+        layout = layout_from_heights(np.array([[0, 1], [1, 1]], dtype=dtype), goal=(1, 0))
+        assert layout.heights is not None
+        assert layout.heights.tolist() == [0.0, 1.0, 1.0, 1.0]
+        assert layout.heights.dtype == np.float64
+        assert layout.goal == 2
+
+    def test_without_scale_they_are_kept(self) -> None:
+        layout = layout_from_heights([[0.25, 0.5], [math.nan, 0.75]], scale=False)
+        assert layout.heights is not None
+        assert layout.heights.tolist() == [0.25, 0.5, 0.0, 0.75]
+        for wrong in (-0.1, 1.5):
+            with pytest.raises(
+                ValueError, match=rf"heights\[1, 0\] = {wrong} must be in \[0, 1\] with scale=Fal"
+            ):
+                layout_from_heights([[0.25, math.nan], [wrong, 1.0]], scale=False)
+
+    @pytest.mark.parametrize(
+        ("table", "goal", "error", "message"),
+        [
+            ([1.0, 2.0], None, ValueError, r"shape \(nx, ny\).*got \(2,\)"),
+            (np.zeros((2, 0)), None, ValueError, r"not empty, got \(2, 0\)"),
+            (np.zeros((2, 2, 3)), None, ValueError, r"got \(2, 2, 3\)"),
+            ([[1j, 2]], None, TypeError, "real numbers, got dtype complex128"),
+            ([["1", "2"]], None, TypeError, "real numbers, got dtype <U1"),
+            ([[None, 2]], None, TypeError, "real numbers, got dtype object"),
+            ([[1, math.inf]], None, ValueError, r"heights\[0, 1\] = inf must be finite, or NaN"),
+            ([[math.nan] * 2], None, ValueError, "every height is NaN"),
+            ([[math.nan, 1, 2]], None, ValueError, r"goal at \(0, 0\) is blocked; give another"),
+            ([[1, 2, 3]], (0, 3), ValueError, r"goal=\(0, 3\): .*3 on axis 1 is not in \[0, 3\)"),
+            (
+                [[1, math.nan, 2, 3]],
+                None,
+                ValueError,
+                r"goal at \(0, 0\) cannot be reached from the free position \(0, 2\), nor from 1 "
+                "more; block",
+            ),
+        ],
+    )
+    def test_others_are_refused(
+        self, table: Any, goal: Any, error: type[Exception], message: str
+    ) -> None:
+        with pytest.raises(error, match=message):
+            layout_from_heights(table, goal=goal)
+
+
+class TestImages:
+    PIXELS = np.array([[0, 51, 102], [153, 204, 255]], dtype=np.uint8)
+
+    def test_the_lower_left_pixel_is_the_origin(self) -> None:
+        table = heights_from_image(self.PIXELS)
+        assert table.shape == (3, 2)
+        np.testing.assert_allclose(table, [[0.6, 0.0], [0.8, 0.2], [1.0, 0.4]])
+
+    @pytest.mark.parametrize("kind", ["L", "LA", "RGB", "RGBA", "P", "CMYK", "F", "I;16"])
+    def test_files(self, kind: str, tmp_path: Path) -> None:
+        expected = heights_from_image(self.PIXELS)
+        grey = Image.fromarray(self.PIXELS)
+        if kind == "I;16":
+            picture = Image.fromarray(self.PIXELS.astype(np.uint16) * 257)
+        elif kind == "F":
+            picture = Image.fromarray(self.PIXELS.astype(np.float32) / 255)
+        else:
+            picture = grey.convert("RGB").convert(kind) if kind != "LA" else grey.convert("LA")
+        path = tmp_path / ("picture.tif" if kind in ("F", "CMYK") else "picture.png")
+        picture.save(path)
+        for source in (path, str(path)):
+            np.testing.assert_allclose(heights_from_image(source), expected, atol=2 / 255)
+
+    def test_black_and_white(self, tmp_path: Path) -> None:
+        Image.fromarray(self.PIXELS > 100).save(tmp_path / "picture.png")
+        for source in (tmp_path / "picture.png", self.PIXELS > 100):
+            assert heights_from_image(source).tolist() == [[1, 0], [1, 0], [1, 1]]
+
+    def test_colours_are_as_bright_as_they_look(self) -> None:
+        pixels = np.eye(3)[np.newaxis]
+        np.testing.assert_allclose(heights_from_image(pixels)[:, 0], [0.299, 0.587, 0.114])
+        opaque = np.concatenate([pixels, np.ones((1, 3, 1))], axis=2)
+        np.testing.assert_allclose(heights_from_image(opaque)[:, 0], [0.299, 0.587, 0.114])
+
+    def test_channels_of_grey(self) -> None:
+        expected = heights_from_image(self.PIXELS)
+        np.testing.assert_array_equal(heights_from_image(self.PIXELS[..., np.newaxis]), expected)
+        with_opacity = np.stack([self.PIXELS, 0 * self.PIXELS], axis=2)
+        np.testing.assert_array_equal(heights_from_image(with_opacity), expected)
+
+    def test_resampled(self) -> None:
+        rows, columns = np.mgrid[0:40, 0:60]
+        ramp = (columns / 59).astype(np.float64)
+        table = heights_from_image(ramp, shape=(12, 5))
+        assert table.shape == (12, 5)
+        np.testing.assert_allclose(table, np.repeat(table[:, :1], 5, axis=1), atol=1e-6)
+        np.testing.assert_allclose(table[:, 0], (np.arange(12) + 0.5) / 12, atol=0.02)
+        table = heights_from_image((rows / 39).astype(np.float64), shape=(100, 90))
+        assert (np.diff(table[50]) <= 1e-6).all()  # dark above, so that height falls with y
+
+    @pytest.mark.parametrize(
+        ("image", "shape", "error", "message"),
+        [
+            (np.zeros((2, 2), dtype=int), None, TypeError, "unsigned integers.*got dtype int64"),
+            (np.zeros((2, 2), dtype=complex), None, TypeError, "got dtype complex128"),
+            (np.zeros(4), None, ValueError, r"\(rows, columns\).*got \(4,\)"),
+            (np.zeros((2, 2, 5)), None, ValueError, r"got \(2, 2, 5\)"),
+            (np.zeros((0, 2)), None, ValueError, r"not empty, got \(0, 2\)"),
+            (np.zeros((2, 2)), (3,), ValueError, "shape must have 2 axes, got 1"),
+            (np.zeros((2, 2)), (3, 0), ValueError, "at least 1 .* got 0 on axis 1"),
+            (np.zeros((2, 2)), 3, TypeError, "shape must be a sequence"),
+            ("no/such/picture.png", None, FileNotFoundError, "picture.png"),
+        ],
+    )
+    def test_others_are_refused(
+        self, image: Any, shape: Any, error: type[Exception], message: str
+    ) -> None:
+        with pytest.raises(error, match=message):
+            heights_from_image(image, shape)
+
+    def test_a_file_that_is_no_picture_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "picture.png").write_text("nothing to see")
+        with pytest.raises(OSError, match="cannot identify image file"):
+            heights_from_image(tmp_path / "picture.png")

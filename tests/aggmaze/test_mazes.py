@@ -9,13 +9,15 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import aggmaze
 import planners
+from aggmaze.envs.terrain_maze import TerrainMazeEnv
 from aggmaze.grid import Grid
+from aggmaze.layouts.layout import Layout, open_passages
 from aggmaze.mazes import TERRAIN_COSTS, StandardRecipe, TerrainRecipe, maze_model
 from tests.strategies import seeds, shapes
 
@@ -28,7 +30,7 @@ RECIPES = {
     **{
         f"{cost}-{terrain}": TerrainRecipe(terrain=terrain, cost=cost)
         for cost in TERRAIN_COSTS
-        for terrain in ("smooth", "uniform")
+        for terrain in ("smooth", "uniform", "fractal")
     },
     "shifted-priced": TerrainRecipe(cost="shifted", step_cost=0.25, goal_reward=10.0),
     "climb-priced": TerrainRecipe(cost="climb", step_cost=-2.0, goal_reward=0.0),
@@ -48,9 +50,11 @@ def points(shape: tuple[int, ...]) -> list[Point]:
     return list(itertools.product(*map(range, shape)))
 
 
-def expected_cost(recipe: Any, heights: dict[Point, float], here: Point, there: Point) -> float:
+def expected_cost(
+    recipe: Any, heights: dict[Point, float], here: Point, there: Point, goal: Point
+) -> float:
     """Return the cost of a move as the contract words it."""
-    at_goal = all(x == 0 for x in there)
+    at_goal = there == goal
     if isinstance(recipe, StandardRecipe):
         return -recipe.goal_reward if at_goal else recipe.step_cost
     climb = heights[there] - heights[here]
@@ -65,6 +69,7 @@ def expected_cost(recipe: Any, heights: dict[Point, float], here: Point, there: 
 def expected_costs(recipe: Any, layout: aggmaze.Layout, scale: float) -> NDArray[np.float64]:
     """Return the cost of each move, +inf where a wall, the border or the goal forbids it."""
     shape = layout.grid.shape
+    goal = points(shape)[layout.goal]
     states = {point: state for state, point in enumerate(points(shape))}
     heights = {}
     if layout.heights is not None:
@@ -73,10 +78,12 @@ def expected_costs(recipe: Any, layout: aggmaze.Layout, scale: float) -> NDArray
     for here, state in states.items():
         for action in range(2 * len(shape)):
             there = neighbour(here, action)
-            if state == 0 or there not in states:
+            if here == goal or there not in states:
+                continue
+            if layout.blocked is not None and layout.blocked[[state, states[there]]].any():
                 continue
             if layout.passages[states[min(here, there)], action // 2]:
-                costs[state, action] = scale * expected_cost(recipe, heights, here, there)
+                costs[state, action] = scale * expected_cost(recipe, heights, here, there, goal)
     return costs
 
 
@@ -95,6 +102,36 @@ def test_costs_of_moves(recipe: Any, shape: tuple[int, ...], seed: int, scale: f
     assert model.bump_cost == max(0.0, model.move_costs[np.isfinite(model.move_costs)].max())
     assert model.terminal.tolist() == [True] + [False] * (len(coords) - 1)
     assert model.validate() is model
+
+
+@recipes
+@settings(max_examples=15)
+@given(shape=positions, seed=seeds)
+def test_all_follows_the_goal_and_what_is_blocked(
+    recipe: Any, shape: tuple[int, ...], seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    grid = Grid(shape)
+    goal = int(rng.integers(grid.num_states))
+    blocked = rng.random(grid.num_states) < 0.2
+    blocked[goal] = False
+    assume(np.count_nonzero(~blocked) > 1)
+    plan = Layout(grid, open_passages(grid, blocked), goal=goal, blocked=blocked)
+    layout = recipe.complete(plan, rng)
+    assert (layout is plan) == isinstance(recipe, StandardRecipe)
+    model = maze_model(layout, recipe, start="uniform").validate()
+    costs = expected_costs(recipe, layout, 1.0)
+    np.testing.assert_allclose(model.move_costs, costs, rtol=1e-13, atol=1e-13)
+    stuck = np.isinf(costs).all(axis=1)
+    assert model.terminal.tolist() == stuck.tolist()
+    assert stuck[blocked].all()
+    assert stuck[goal]
+    # No move leads to what is blocked, and no episode starts there or at the goal.
+    assert not blocked[model.successors[model.available]].any()
+    starts = ~blocked & (np.arange(grid.num_states) != goal)
+    np.testing.assert_array_equal(model.initial, starts / starts.sum())
+    values = planners.solve(model, gamma=0.9).values
+    assert (values[blocked] == 0).all()
 
 
 @recipes
@@ -161,6 +198,41 @@ class TestStarts:
         spread = math.sqrt(runs * (1 / 5) * (4 / 5))
         np.testing.assert_allclose(counts[1:], runs / 5, atol=5 * spread)
 
+    @given(shape=positions, data=st.data())
+    def test_the_corner_is_the_farthest_from_the_goal(
+        self, shape: tuple[int, ...], data: st.DataObject
+    ) -> None:
+        grid = Grid(shape)
+        goal = data.draw(st.integers(0, grid.num_states - 1))
+        layout = Layout(grid, open_passages(grid), goal=goal)
+        corners = itertools.product(*({0, n - 1} for n in shape))
+        target = points(shape)[goal]
+
+        def rank(corner: Point) -> tuple[int, int]:
+            distance = sum(abs(x - y) for x, y in zip(corner, target, strict=True))
+            return distance, grid.state(corner)  # of equals the highest
+
+        initial = maze_model(layout, StandardRecipe()).initial
+        assert np.flatnonzero(initial).tolist() == [grid.state(max(corners, key=rank))]
+
+    @pytest.mark.parametrize("start", [(1, 2), [1, 2], np.array([1, 2]), (np.int64(1), 2)])
+    def test_coordinates(self, start: Any) -> None:
+        recipe = StandardRecipe()
+        layout = recipe.layout(Grid((3, 4)), np.random.default_rng(0))
+        assert np.flatnonzero(maze_model(layout, recipe, start=start).initial).tolist() == [6]
+        env = gym.make("TerrainMaze-v0", shape=(3, 4), start=start)
+        assert env.reset(seed=0)[1]["coords"].tolist() == [1, 2]
+        env.reset(options={"layout_seed": 3})
+        assert env.reset(seed=0)[1]["coords"].tolist() == [1, 2]
+
+    def test_what_the_caller_changes_later_does_not_matter(self) -> None:
+        start, goal = [1, 2], [2, 2]
+        env = gym.make("TerrainMaze-v0", shape=(3, 4), start=start, goal=goal)
+        start[0] = goal[0] = 0
+        env.reset(options={"layout_seed": 3})
+        assert env.reset()[1]["coords"].tolist() == [1, 2]
+        assert env.unwrapped.layout.goal == 10  # type: ignore[attr-defined]
+
     @pytest.mark.parametrize("start", ["middle", "", None, 3])
     def test_other_starts_are_refused(self, start: str) -> None:
         recipe = StandardRecipe()
@@ -216,13 +288,9 @@ class TestRewards:
 
     @staticmethod
     def terrain(heights: list[float], cost: str) -> gym.Env[Any, Any]:
-        """Return a terrain of positions in a row with these heights, found by its seed."""
-        env = gym.make("TerrainMaze-v0", shape=(len(heights), 1), cost=cost, goal_reward=5.0)
-        for seed in range(200):
-            env.reset(options={"layout_seed": seed})
-            if env.unwrapped.layout.heights[-2:].tolist() == heights[-2:]:
-                return env
-        raise AssertionError(f"no seed makes {heights}")
+        """Return a terrain of positions in a row with these heights."""
+        table = np.array(heights)[:, np.newaxis]
+        return TerrainMazeEnv.from_heights(table, cost=cost, goal_reward=5.0)
 
     @pytest.mark.parametrize(
         ("cost", "down", "up"),

@@ -17,7 +17,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-import aggmaze.move_mdp
 import planners
 from aggmaze import Grid, MoveMDP, TabularEnv, TabularMDP
 from tests.strategies import (
@@ -173,25 +172,6 @@ class TestRows:
             outcome_costs = table.outcome_costs[first:last]
         np.testing.assert_array_equal(block.outcome_costs, outcome_costs)
 
-    @pytest.mark.parametrize("entries", [1, 9, 40, 10**6])
-    def test_however_many_are_expanded_at_a_time(
-        self, entries: int, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        rng = np.random.default_rng(0)
-        costs = rng.normal(size=(13, 3))
-        costs[rng.random(costs.shape) < 0.3] = np.inf
-        model = MoveMDP(rng.integers(0, 13, (13, 3)), costs, p=0.7)
-        whole = model.to_tabular()
-        monkeypatch.setattr(aggmaze.move_mdp, "_BLOCK_ENTRIES", entries)
-        again = model.to_tabular()
-        for name in ("data", "indices", "indptr"):
-            np.testing.assert_array_equal(
-                getattr(again.transitions, name), getattr(whole.transitions, name)
-            )
-        np.testing.assert_array_equal(again.outcome_costs, whole.outcome_costs)
-        for lo, hi in itertools.combinations(range(14), 2):
-            self.assert_slice(model, lo, hi)
-
     @pytest.mark.parametrize(("lo", "hi"), [(-1, 1), (0, 3), (1, 1), (2, 1)])
     def test_other_blocks_are_refused(self, lo: int, hi: int) -> None:
         model = MoveMDP([[1], [0]], [[1.0], [1.0]])
@@ -261,6 +241,32 @@ class TestSample:
             env.reset(seed=0, options={"state": state})
             following, reward, *_ = env.step(1)
             assert (following, reward) == (state, -5.0)
+
+    def test_a_masked_action_without_a_row_costs_nothing_where_nothing_else_can_happen(
+        self,
+    ) -> None:
+        transitions = sp.csr_array(([1.0, 1.0, 1.0], [1, 0, 1], [0, 1, 2, 3, 3]), shape=(4, 2))
+        mask = [[True, True], [True, False]]
+        model = TabularMDP(transitions, [[3.0, 2.0], [0.0, np.nan]], action_mask=mask).validate()
+        assert model.terminal.tolist() == [False, True]
+        assert table_outcomes(model, 1, 1) == {(1, 0.0): 1.0}
+        declared = TabularMDP(
+            transitions, model.costs, action_mask=mask, terminal=model.terminal
+        ).validate()
+        assert table_outcomes(declared, 1, 1) == {(1, 0.0): 1.0}
+        # Where the step in place has a price the state is not terminal.
+        costly = TabularMDP(transitions, [[3.0, 2.0], [1.0, np.nan]], action_mask=mask).validate()
+        assert not costly.terminal.any()
+        assert table_outcomes(costly, 1, 1) == {(1, 3.0): 1.0}
+
+    @given(model=models)
+    def test_a_step_in_place_that_never_pays(self, model: MoveMDP | TabularMDP) -> None:
+        table = model.to_tabular()
+        assert model.idle_cost >= max(0.0, table.costs[model.action_mask].max()) - 1e-9
+        if isinstance(model, TabularMDP):
+            assert model.idle_cost == max(0.0, model.costs[model.action_mask].max())
+        elif not model.terminal.all():
+            assert model.idle_cost == max(0.0, model.move_costs[model.available].max())
 
     def test_filling_rows_keeps_the_others_and_their_outcomes(self) -> None:
         # Two outcomes of one target in state 0; the middle action of each state has no row.
@@ -423,11 +429,11 @@ class TestValidate:
         [
             ({"P": np.ones((2, 2))}, r"P must be .*\(S, A, S\).*\(2, 2\)"),
             ({"P": np.ones((2, 2, 3))}, r"P must be .*\(2, 2, 3\)"),
-            ({"P": [sp.eye_array(2), sp.eye_array(3)]}, r"P\[1\] must have shape \(2, 2\)"),
-            ({"costs": np.ones((2, 3))}, r"costs must have shape .*\(2, 2\), got \(2, 3\)"),
+            ({"P": [sp.eye_array(2), sp.eye_array(3)]}, r"P\[1\] must have shape .*\(2, 2\)"),
+            ({"costs": np.ones((2, 3))}, r"costs must have shape .*\(2, 2\).*got \(2, 3\)"),
             ({"costs": None}, "exactly one of costs and rewards"),
             ({"rewards": np.ones((2, 2))}, "exactly one of costs and rewards"),
-            ({"costs": None, "rewards": np.ones(2)}, r"rewards must have shape .*got \(2,\)"),
+            ({"costs": None, "rewards": np.ones(3)}, r"rewards must have shape .*got \(3,\)"),
             ({"action_mask": [True, False]}, r"action_mask must have shape \(2, 2\), got \(2,\)"),
             ({"action_mask": [[2, 1], [1, 1]]}, "action_mask must hold booleans"),
             ({"terminal": [True]}, r"terminal must have shape \(2,\), got \(1,\)"),

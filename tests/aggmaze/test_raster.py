@@ -288,6 +288,38 @@ def test_terrain_with_walls_shows_both() -> None:
         assert (frame[rows.start - 3 : rows.start, columns] == (floor if up else WALL)).all()
 
 
+BLOCKED = np.zeros((12, 10), dtype=bool)
+BLOCKED[3:6, 4:6] = BLOCKED[8, 1:9] = BLOCKED[11, 9] = True
+
+
+@pytest.mark.parametrize("size", [60, 360, 512])
+@pytest.mark.parametrize("heights", [None, np.full(120, 0.25)], ids=["plain", "terrain"])
+def test_blocked_cells_are_solid(heights: NDArray[np.float64] | None, size: int) -> None:
+    grid = Grid(BLOCKED.shape)
+    solid = BLOCKED.reshape(-1)
+    floor = np.array(FLOOR) if heights is None else terrain_colors(0.25)
+    layout = Layout(grid, open_passages(grid, solid), heights, blocked=solid)
+    raster = Raster(layout, size)
+    (panel,) = raster.panels
+    assert panel.line == 0  # blocks need no lines in between
+    frame = raster.frame(None)
+    for x, y in np.argwhere(BLOCKED):
+        assert (frame[panel.cell(x, y)] == WALL).all()
+    for x, y in np.argwhere(~BLOCKED)[20:]:  # the first are under the goal's marker
+        assert (frame[panel.cell(x, y)] == floor).all()
+    # With a wall somewhere there are lines, and what is blocked is solid across them.
+    passages = layout.passages.copy()
+    passages[grid.state((6, 6)), 0] = False
+    walled = Raster(Layout(grid, passages, heights, blocked=solid), size)
+    (panel,) = walled.panels
+    assert panel.line > 0
+    frame = walled.frame(None)
+    down, across = panel.cell(3, 5)
+    lower, right = panel.cell(5, 4)
+    assert (frame[down.start : lower.stop, across.start : right.stop] == WALL).all()
+    assert (frame[panel.cell(7, 7)] == floor).all()
+
+
 def test_three_dimensions_are_slices_through_the_agent() -> None:
     shape = (14, 12, 10)
     layout = random_maze(shape)

@@ -179,6 +179,38 @@ def test_a_wrapper_that_knows_its_model_hides_those_below() -> None:
     assert planners.as_model(Told(OwnStep(gym.make("CartPole-v1")))).num_states == 2
 
 
+def test_a_pair_of_matrices_and_rewards() -> None:
+    P = np.array([[[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], np.eye(3)[[2, 0, 2]]])
+    R = np.array([[1, -2], [3, 4], [0, 0]])
+    model = planners.as_model((P, R))
+    assert isinstance(model, TabularMDP)
+    np.testing.assert_array_equal(model.rewards, R)
+    np.testing.assert_array_equal(model.transitions.toarray()[::2], P[0])
+    np.testing.assert_array_equal(model.transitions.toarray()[1::2], P[1])
+    assert model.terminal.tolist() == [False, False, True]
+    for source in ((P.swapaxes(0, 1), R), ([sp.csr_matrix(M) for M in P], R), (list(P), R)):
+        again = planners.as_model(source)
+        assert isinstance(again, TabularMDP)
+        assert (again.transitions != model.transitions).nnz == 0
+        np.testing.assert_array_equal(again.costs, model.costs)
+    # State 0 goes to 1 and back for 4; state 1 stays for 3: V(1) = -max(3 / .1, ...).
+    result = planners.solve((P, R), gamma=0.9, tol=1e-9)
+    exact = -np.linalg.solve(
+        np.eye(3) - 0.9 * P[[0, 0, 0], [0, 1, 2]], R[[0, 1, 2], [0, 0, 0]].astype(float)
+    )
+    np.testing.assert_allclose(result.values, exact, rtol=0, atol=result.bound + 1e-12)
+
+
+def test_a_table_below_wrappers_counts_for_less_than_a_model() -> None:
+    env = gym.make("StandardMaze-v0", shape=(3, 3))
+    assert len(env.unwrapped.P) == 9  # type: ignore[attr-defined]
+    assert isinstance(planners.as_model(env), MoveMDP)
+    table = planners.as_model(env.unwrapped.P)  # type: ignore[attr-defined]
+    assert isinstance(table, TabularMDP)
+    results = planners.solve(env, gamma=0.9), planners.solve(table, gamma=0.9)
+    np.testing.assert_allclose(results[0].values, results[1].values, rtol=0, atol=1e-5)
+
+
 # ---------------------------------------------------------------------------------------------
 # Turned away.
 
@@ -239,6 +271,19 @@ def test_a_transition_model_of_another_type() -> None:
 )
 def test_other_types(source: object) -> None:
     with pytest.raises(TypeError, match=r"expected a TabularMDP, a MoveMDP, an environment"):
+        planners.as_model(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ((np.eye(3),), "a tuple of 1"),
+        ((np.eye(3), np.ones(3), 0.9), "a tuple of 3"),
+        ([[np.eye(3)], np.ones(3)], "a list of 2"),
+    ],
+)
+def test_what_is_no_pair(source: object, kind: str) -> None:
+    with pytest.raises(TypeError, match=rf"a tuple \(P, R\) of .*, got {kind}"):
         planners.as_model(source)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import spsolve
 
 import aggmaze
 import planners
@@ -14,7 +16,7 @@ from aggmaze import MoveMDP, TabularMDP
 from aggmaze.grid import Grid
 from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
 from planners.diagnostics import describe_arrival
-from planners.policies import greedy_path, steps_to_terminal
+from planners.policies import greedy_path, policy_model, steps_to_terminal
 
 assert aggmaze.ENV_IDS  # registers the mazes
 
@@ -213,17 +215,64 @@ def test_gamblers_ruin_takes_k_times_n_minus_k() -> None:
         assert found.expected_steps == pytest.approx(start * (n - start), rel=1e-6)
 
 
-def test_a_walk_uphill_is_counted_exactly_or_said_not_to_be() -> None:
-    for n in (4, 8, 12):  # 79, 2,284 and 68,335 steps
-        rows = [{}, *({s - 1: 0.3, s + 1: 0.7} for s in range(1, n)), {n - 1: 1.0}]
-        model, policy = chain(rows, initial=np.eye(n + 1)[n].tolist())
-        matrix = np.eye(n + 1) - model.transitions.toarray()
-        exact = np.linalg.solve(matrix[1:, 1:], np.ones(n))[-1]
-        found = planners.arrival(model, policy)
-        assert found.expected_steps is not None
-        assert 0 < found.expected_steps <= exact * (1 + 1e-9)
-        if found.expected_steps_exact or n == 4:
-            assert found.expected_steps == pytest.approx(exact, rel=1e-5)
+def uphill(n: int) -> tuple[TabularMDP, list[int]]:
+    """A walk from n to 0 that steps forward with probability .3 and back with .7."""
+    rows = [{}, *({s - 1: 0.3, s + 1: 0.7} for s in range(1, n)), {n - 1: 1.0}]
+    return chain(rows, initial=np.eye(n + 1)[n].tolist())
+
+
+def uphill_steps(n: int) -> float:
+    """From s to s - 1 it takes ``t(s) = (1 + .7 t(s + 1)) / .3`` steps, and 1 from n."""
+    steps, total = 1.0, 1.0
+    for _ in range(n - 1):
+        steps = (1 + 0.7 * steps) / 0.3
+        total += steps
+    return total
+
+
+@pytest.mark.parametrize("n", [4, 8, 12, 20])  # 79, 2,284, 68,335 and 60 million steps
+def test_a_walk_uphill_is_counted_exactly(n: int) -> None:
+    found = planners.arrival(*uphill(n))
+    assert found.expected_steps_exact
+    assert found.expected_steps == pytest.approx(uphill_steps(n), rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [30, 60, 200, 900])  # up to 10**331 steps, more than float64 has
+def test_a_walk_too_steep_is_said_to_take_longer(n: int) -> None:
+    model, policy = uphill(n)
+    found = planners.arrival(model, policy)
+    assert found.expected_steps is not None
+    assert 0 < found.expected_steps <= uphill_steps(n) * (1 + 1e-9)
+    if not found.expected_steps_exact:
+        assert "in over " in describe_arrival(found, 0.9)
+    assert not (found.expected_steps_exact and n >= 60)
+
+
+@pytest.mark.parametrize("terrain", ["smooth", "uniform"])
+def test_valleys_that_slip_lets_out_of_some_day(terrain: str) -> None:
+    recipe = TerrainRecipe(terrain)
+    layout = recipe.layout(Grid((60, 60)), np.random.default_rng(0))
+    model = maze_model(layout, recipe, p=0.95)
+    policy = planners.solve(model, gamma=0.9, tol=1e-3).policy
+    found = planners.arrival(model, policy)
+    assert found.share_of_states == 1.0
+    assert found.expected_steps is not None
+    assert found.expected_steps > 20 * found.farthest
+    assert "try gamma" in describe_arrival(found, 0.9)
+
+
+@pytest.mark.parametrize("p", [0.9, 0.6])
+@pytest.mark.parametrize("terrain", ["smooth", "uniform"])
+def test_expected_steps_of_terrain_against_a_sparse_solve(terrain: str, p: float) -> None:
+    recipe = TerrainRecipe(terrain)
+    layout = recipe.layout(Grid((30, 30)), np.random.default_rng(1))
+    model = maze_model(layout, recipe, p=p, start="uniform")
+    policy = planners.solve(model, gamma=0.98, tol=1e-3).policy
+    found = planners.arrival(model, policy)
+    P = policy_model(model, policy).transitions[1:][:, 1:]
+    steps = spsolve((sp.eye_array(899) - P).tocsc(), np.ones(899))
+    assert found.expected_steps_exact
+    assert found.expected_steps == pytest.approx(steps.mean(), rel=1e-6)
 
 
 def test_a_policy_may_draw_its_actions() -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -13,6 +18,8 @@ import pytest
 from PIL import Image
 
 import planners
+from aggmaze import memory
+from aggmaze.storage import load_model, save_model
 from planners import cli
 
 
@@ -177,6 +184,178 @@ def test_gymnasium_environments_are_solved_as_they_are(
     assert run(monkeypatch, "solve", "FrozenLake-v1", *arguments) == 0
     # Six moves to the goal, the last of which pays 1.
     assert f"{0.99**5:.6g} promised" in capsys.readouterr().out
+
+
+def test_a_converted_environment_is_solved_as_the_environment_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for env_id, states, settings in (
+        ("TerrainMaze-v0", 108, ["--set", "shape=12,9", "--set", "p=0.9"]),
+        ("CliffWalking-v1", 48, []),
+    ):
+        assert run(monkeypatch, "convert", env_id, "model.npz", *settings) == 0
+        printed = capsys.readouterr().out
+        assert printed == f"{env_id}: {states} states with 4 actions in model.npz\n"
+        assert run(monkeypatch, "convert", "model.npz", "copy.npz") == 0
+        assert Path("copy.npz").read_bytes() == Path("model.npz").read_bytes()
+        capsys.readouterr()
+        rows = []
+        for source, given in ((env_id, settings), ("copy.npz", [])):
+            arguments = [source, *given, "--gamma", 0.95, "--episodes", 10]
+            assert run(monkeypatch, "solve", *arguments, "--save", "result.npz") == 0
+            lines = capsys.readouterr().out.splitlines()
+            assert lines[0].split() == ["environment", f"{source},", "gamma", "0.95"]
+            rows.append([line for line in lines[1:] if not line.startswith("seconds")])
+            rows.append(planners.SolveResult.load("result.npz").values.tobytes())
+        assert rows[:2] == rows[2:]
+
+
+def test_a_gymnasium_table_as_json_goes_out_and_comes_in(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(monkeypatch, "convert", "CliffWalking-v1", "table.json") == 0
+    assert run(monkeypatch, "convert", "table.json", "model.npz") == 0
+    assert "table.json: 48 states with 4 actions in model.npz" in capsys.readouterr().out
+    table = json.loads(Path("table.json").read_text())["P"]
+    P = gym.make("CliffWalking-v1").unwrapped.P
+    # The goal is a state like others in Gymnasium's table; episodes end in one that is added.
+    assert len(table) == len(P) + 1
+    assert table[48] == [[[1.0, 48, 0.0, True]]] * 4
+    assert [row[:3] for row in table[0][2]] == [list(outcome[:3]) for outcome in P[0][2]]
+    for source in ("table.json", "model.npz"):
+        assert run(monkeypatch, "solve", source, "--gamma", 0.9, "--episodes", 1) == 0
+        assert "-13 undiscounted" in capsys.readouterr().out
+
+
+def test_a_conversion_may_replace_another_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for env_id in ("FrozenLake-v1", "StandardMaze-v0"):
+        assert run(monkeypatch, "convert", env_id, "model.npz") == 0
+    assert load_model("model.npz").num_states == 400
+    assert [path.name for path in tmp_path.iterdir()] == ["model.npz"]
+
+
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder to work in with a model, other names of it, a result, and what is neither."""
+    monkeypatch.chdir(tmp_path)
+    env = gym.make("StandardMaze-v0", shape=(3, 4))
+    save_model(planners.as_model(env), "model.npz")
+    planners.solve(env, gamma=0.9).save("result.npz")
+    np.savez("other.npz", a=np.zeros(3))
+    Path("empty.npz").touch()
+    Path("bad.json").write_text("[]")
+    Path("model.txt").write_text("three states")
+    Path("folder.npz").mkdir()
+    Path("linked.npz").symlink_to("model.npz")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "messages"),
+    [
+        (["solve", "none.npz", "--gamma", 0.9], ["there is no file 'none.npz'"]),
+        (["solve", "folder.npz", "--gamma", 0.9], ["'folder.npz' is a directory"]),
+        (["solve", "empty.npz", "--gamma", 0.9], ["'empty.npz' is not a saved model: "]),
+        (["solve", "other.npz", "--gamma", 0.9], ["'other.npz' is not a saved model: header"]),
+        (["solve", "result.npz", "--gamma", 0.9], ["'result.npz' is not", "it is a saved result"]),
+        (["solve", "model.txt", "--gamma", 0.9], ["'model.txt' is not a model file", "in .npz"]),
+        (["solve", ".", "--gamma", 0.9], ["'.' is not a model file"]),
+        (["solve", "model.npz", "--gamma", 1], ["gamma must be in [0, 1), got 1"]),
+        (
+            ["solve", "model.npz", "--gamma", 0.9, "--image", "x.png"],
+            ["--image draws mazes, and a model file holds none: 'model.npz'"],
+        ),
+        (
+            ["solve", "model.npz", "--gamma", 0.9, "--set", "p=1"],
+            ["--set gives arguments to an environment", "'model.npz'"],
+        ),
+        (
+            ["solve", "model.npz", "--gamma", 0.9, "--save", "linked.npz"],
+            ["--save would overwrite the model file 'model.npz'"],
+        ),
+        (["convert", "model.npz"], ["TARGET"]),
+        (["convert", "model.npz", "copy"], ["TARGET must end in .npz or .json", "got 'copy'"]),
+        (
+            ["convert", "model.npz", "copy.txt"],
+            ["TARGET must end in .npz or .json", "got 'copy.txt'"],
+        ),
+        (["convert", "model.npz", "folder.npz"], ["'folder.npz' is a directory"]),
+        (["convert", "model.npz", "no/such/copy.npz"], ["there is no folder 'no/such'"]),
+        (["convert", "model.npz", "model.npz"], ["TARGET is SOURCE: 'model.npz'"]),
+        (["convert", "model.npz", "./linked.npz"], ["TARGET is SOURCE: 'linked.npz'"]),
+        (["convert", "result.npz", "copy.json"], ["it is a saved result"]),
+        (["convert", "model.txt", "copy.npz"], ["'model.txt' is not a model file"]),
+        (["solve", "bad.json", "--gamma", 0.9], ["'bad.json' is not a saved Gymnasium P: its"]),
+        (["convert", "model.npz", "copy.npz", "--set", "p=1"], ["--set gives", "'model.npz'"]),
+        (["convert", "result.npz", "copy.npz"], ["it is a saved result"]),
+        (["convert", "CartPole-v1", "copy.npz"], ["CartPole-v1", "no transition model"]),
+        (["convert", "NoSuchMaze-v0", "copy.npz"], ["NoSuchMaze", "aggmaze list"]),
+        (["convert", "FrozenLake-v1", "copy.npz", "--set", "size=3"], ["no 'size'"]),
+    ],
+)
+def test_bad_files_end_with_2_and_say_what_is_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    files: Path,
+    arguments: list[object],
+    messages: list[str],
+) -> None:
+    before = {path: path.is_file() and path.read_bytes() for path in files.iterdir()}
+    assert run(monkeypatch, *arguments) == 2
+    captured = capsys.readouterr()
+    for message in messages:
+        assert message in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+    assert {path: path.is_file() and path.read_bytes() for path in files.iterdir()} == before
+
+
+def test_too_little_memory_ends_with_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], files: Path
+) -> None:
+    monkeypatch.setattr(memory, "available_memory", lambda: 100)
+    assert run(monkeypatch, "convert", "model.npz", "copy.npz") == 2
+    assert "'model.npz' need 1.5 kB, 100 bytes of memory is available" in capsys.readouterr().err
+    assert not Path("copy.npz").exists()
+
+
+def test_ctrl_c_while_converting_ends_with_130_and_nothing_half_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], files: Path
+) -> None:
+    def interrupt(member: Any, array: Any, **options: Any) -> None:
+        member.write(b"half of it")
+        raise KeyboardInterrupt
+
+    before = sorted(files.iterdir()), Path("result.npz").read_bytes()
+    monkeypatch.setattr(np.lib.format, "write_array", interrupt)
+    for target in ("copy.npz", "result.npz"):
+        assert run(monkeypatch, "convert", "model.npz", target) == 130
+        assert capsys.readouterr().err == "interrupted\n"
+    assert (sorted(files.iterdir()), Path("result.npz").read_bytes()) == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to send")
+def test_a_real_ctrl_c_while_writing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "planners", "convert", "TerrainMaze-v0", "big.npz"]
+    command += ["--set", "shape=1500,1500", "--set", "terrain=uniform"]
+    root = Path(__file__).parents[2]
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE) as child:
+        deadline = time.monotonic() + 120
+        while not list(tmp_path.iterdir()):
+            assert child.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        child.send_signal(signal.SIGINT)
+        _, printed = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert printed == b"interrupted\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_list_names_every_environment_with_a_model(

@@ -8,7 +8,9 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.quiver import Quiver
 from PIL import Image
 
 import planners
@@ -29,6 +31,9 @@ from planners.policies import greedy_path
         ("StandardMaze-v0", {"shape": (1, 40)}),
         ("StandardMaze-v0", {"shape": (250, 210)}),
         ("TerrainMaze-v0", {"shape": (90, 100)}),
+        ("TerrainMaze-v0", {"shape": (30, 40), "terrain": "fractal", "goal": (3, 20)}),
+        ("StandardMaze-v0", {"layout": "..#S\n.#..\n...#\nG..."}),
+        ("TerrainMaze-v0", {"layout": "\n".join([".#...#...."] * 9 + ["G........."])}),
         ("NDMaze-v0", {"shape": (9,)}),
         ("NDMaze-v0", {"shape": (3, 4, 30)}),
         ("NDMaze-v0", {"shape": (3, 4, 2, 3), "kind": "terrain"}),
@@ -39,7 +44,7 @@ def test_every_maze_is_drawn(env_id: str, arguments: dict[str, object], tmp_path
     layout = env.get_wrapper_attr("layout")
     model = planners.as_model(env)
     result = planners.solve(env, gamma=0.95, method="adaptive_aggregation", num_iterations=20)
-    path = greedy_path(model, result.policy, model.num_states - 1)
+    path = greedy_path(model, result.policy, int(np.argmax(model.initial)))
     assert result.labels is not None
     for name, figure in {
         "plan": plot_plan(layout, result.values, result.policy, path, title="A plan"),
@@ -73,11 +78,70 @@ def test_walls_are_drawn_where_passages_are_missing() -> None:
     }
     expected = set()
     for state, (x, y) in enumerate(layout.grid.coords(np.arange(24))):
-        if not layout.passages[state, 0]:
+        if x < 5 and not layout.passages[state, 0]:
             expected.add((x + 0.5, y - 0.5, x + 0.5, y + 0.5))
-        if not layout.passages[state, 1]:
+        if y < 3 and not layout.passages[state, 1]:
             expected.add((x - 0.5, y + 0.5, x + 0.5, y + 0.5))
     assert drawn == expected
+
+
+BLOCKED = """
+    +---+---+---+---+
+    | S         |###|
+    +   +---+   +---+
+    |   |###|       |
+    +   +---+---+   +
+    |         G |   |
+    +---+---+---+---+
+"""
+
+
+@pytest.mark.parametrize("env_id", ["StandardMaze-v0", "TerrainMaze-v0"])
+def test_blocked_cells_are_solid(env_id: str, tmp_path: Path) -> None:
+    env = gym.make(env_id, layout=BLOCKED)
+    layout = env.get_wrapper_attr("layout")
+    values = np.where(layout.blocked, -1e6, np.arange(12.0) + 5)
+    policy = np.zeros(12, dtype=np.int64)
+    for figure in (
+        plot_plan(layout, values, policy, np.array([2, 1, 0])),
+        plot_megastates(layout, np.arange(12, dtype=np.int32)),
+    ):
+        axes = figure.axes[0]
+        drawn = axes.images[0].get_array()
+        np.testing.assert_array_equal(
+            np.ma.getmaskarray(drawn), layout.grid.to_image(layout.blocked)
+        )
+        # Between free cells only: what is blocked needs no outline.
+        (walls,) = (each for each in axes.collections if isinstance(each, LineCollection))
+        assert {tuple(np.asarray(segment).ravel()) for segment in walls.get_segments()} == {
+            (2.5, -0.5, 2.5, 0.5),
+            (1.5, 0.5, 2.5, 0.5),
+        }
+        # As dark as a wall on paper.
+        save_figure(figure, tmp_path / "figure.png")
+        to_pixels = axes.transData.transform
+        with Image.open(tmp_path / "figure.png") as picture:
+            scale = 150 / figure.dpi
+            for x, y in ((1, 1), (3, 2)):
+                across, up = to_pixels((x, y)) * scale
+                pixel = picture.convert("RGB").getpixel((across, picture.height - up))
+                assert pixel == (0x20, 0x24, 0x2C)
+    plan = plot_plan(layout, values, policy)
+    # Their values do not stretch the colours.
+    assert plan.axes[0].images[0].get_clim() == (5.0, 15.0)
+    arrows = [each for each in plan.axes[0].collections if isinstance(each, Quiver)]
+    assert sum(len(each.U) for each in arrows) == 12 - 2 - 1
+
+
+def test_goals_are_drawn_where_they_are() -> None:
+    env = gym.make("NDMaze-v0", shape=(4, 3, 2), goal=(2, 1, 1))
+    layout = env.get_wrapper_attr("layout")
+    figure = plot_plan(layout, np.arange(24.0))
+    stars = [
+        [tuple(line.get_xydata()[0]) for line in axes.lines if line.get_marker() == "*"]
+        for axes in figure.axes[:2]
+    ]
+    assert stars == [[], [(2.0, 1.0)]]
 
 
 def test_the_path_is_the_policys() -> None:

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import aggmaze.memory
 import planners
+from aggmaze.files import atomic_file
+from aggmaze.storage import save_model
 from planners import SolveResult
-from planners.files import atomic_file
 from tests.planners.reference import random_moves
 
 MODEL = random_moves(0, 40, 4, p=0.9)
@@ -279,6 +281,30 @@ def test_arrays_of_another_shape_or_type(
     assert_refused(saved, *(() if name == "values" else (name.removeprefix("history_"),)))
 
 
+def test_arrays_that_do_not_belong_there(saved: Path) -> None:
+    rewrite(saved, extra=np.zeros(3))
+    assert_refused(saved, "'extra.npy'")
+
+
+def test_a_model_instead(saved: Path) -> None:
+    save_model(MODEL, saved)
+    assert_refused(saved, "it is a saved model")
+
+
+def test_other_byte_orders_and_integers_are_read(saved: Path) -> None:
+    policy = RESULT.policy.astype(">i4")
+    rewrite(saved, values=RESULT.values.astype(">f8"), policy=policy)
+    loaded = SolveResult.load(saved)
+    assert_same_array(loaded.values, RESULT.values)
+    assert_same_array(loaded.policy, RESULT.policy.astype(np.int32))
+
+
+def test_more_than_the_memory(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aggmaze.memory, "available_memory", lambda: 1000)
+    with pytest.raises(MemoryError, match=r"result\.npz' need 1\.6 kB, 1\.0 kB of memory is"):
+        SolveResult.load(saved)
+
+
 @pytest.mark.parametrize("name", ["values", "header", "extra"])
 def test_pickled_objects(name: str, saved: Path) -> None:
     rewrite(saved, **{name: np.array([{"a": 1}], dtype=object)})
@@ -288,6 +314,8 @@ def test_pickled_objects(name: str, saved: Path) -> None:
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nothing\.npz"):
         SolveResult.load(tmp_path / "nothing.npz")
+    with pytest.raises(IsADirectoryError, match="is a directory, not a saved result"):
+        SolveResult.load(tmp_path)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -306,11 +334,11 @@ def test_a_failed_save_leaves_what_was_there(
 ) -> None:
     before = saved.read_bytes()
 
-    def fail(file: Any, **arrays: Any) -> None:
-        file.write(b"half of it")
+    def fail(member: Any, array: Any, **options: Any) -> None:
+        member.write(b"half of it")
         raise failure
 
-    monkeypatch.setattr(np, "savez_compressed", fail)
+    monkeypatch.setattr(np.lib.format, "write_array", fail)
     for path in (saved, saved.parent / "new.npz"):
         with pytest.raises(type(failure)):
             solved("value_iteration").save(path)

@@ -1,0 +1,163 @@
+"""The table ``P`` of Gymnasium's toy-text environments.
+
+``P[s][a]`` lists ``(probability, next_state, reward, terminated)``.  The format has no masks, no
+first state and no terminal states but those that outcomes lead to.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aggmaze.formats.outcomes import Outcomes, is_outcome, outcome_table
+from aggmaze.formats.tables import Model, Tables, plain_rows
+
+#: Probability, next state, reward, and whether the episode ends.
+Outcome = tuple[float, int, float, bool]
+
+# States whose rows are turned into Python numbers at a time.
+_BLOCK = 128
+
+
+def read_gym_P(  # noqa: N802 (P is the attribute's name)
+    P: Mapping[int, Mapping[int, Sequence[Outcome]]] | Sequence[Sequence[Sequence[Outcome]]],
+    initial: ArrayLike | None,
+) -> Tables:
+    """Return the tables of `TabularMDP.from_gym_P`."""
+    rows, num_actions = _rows(P)
+    table = _table(rows, num_actions)
+    table[:, 2] = 0.0 - table[:, 2]
+    counts = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
+    tables = Outcomes(num_actions, counts, table, "P[{}][{}]").tables(initial)
+    # The format has no masks: an action without outcomes is a fault, which validation names.
+    return {**tables, "action_mask": None}
+
+
+def to_gym_P(model: Model) -> GymP:  # noqa: N802 (P is the attribute's name)
+    """Return a model as the table ``P`` of Gymnasium's toy-text environments.
+
+    Rows are built when they are asked for.  Terminal states lead to themselves, with reward 0, and
+    what leads to a terminal state is marked as terminated.  The format has no masks: an
+    unavailable action stays in place at a cost that never pays.  Nor does it hold the distribution
+    of the first state.
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+
+    Returns
+    -------
+    GymP
+        ``P[s][a]`` is a list of ``(probability, next_state, reward, terminated)``.
+    """
+    return GymP(model)
+
+
+class GymP(Mapping[int, dict[int, list[Outcome]]]):
+    """A model in the form of Gymnasium's ``P``, built as it is read; see `to_gym_P`.
+
+    Every state read is a new dict of new lists: changing them changes nothing here.  It equals any
+    mapping that holds the same; ``dict(P)`` is all of it at once.
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model.validate()
+        # The block read last: its number, the end of each action's outcomes, and the outcomes.
+        self._block: tuple[int, list[int], list[Outcome]] | None = None
+
+    def __len__(self) -> int:
+        return self._model.num_states
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self)))
+
+    def __contains__(self, state: object) -> bool:
+        try:
+            return 0 <= operator.index(state) < len(self)  # type: ignore[arg-type]
+        except TypeError:
+            return False
+
+    def __getitem__(self, state: int) -> dict[int, list[Outcome]]:
+        if state not in self:
+            raise KeyError(state)
+        number, place = divmod(operator.index(state), _BLOCK)
+        block = self._block
+        if block is None or block[0] != number:
+            self._block = block = (number, *self._outcomes(number * _BLOCK))
+        _, ends, outcomes = block
+        num_actions = self._model.num_actions
+        first = place * num_actions
+        return {
+            action: outcomes[ends[first + action] : ends[first + action + 1]]
+            for action in range(num_actions)
+        }
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} states, {self._model.num_actions} actions)"
+
+    def __reduce__(self) -> tuple[type[GymP], tuple[Model]]:
+        return type(self), (self._model,)
+
+    def _outcomes(self, lo: int) -> tuple[list[int], list[Outcome]]:
+        rows = plain_rows(self._model, lo, min(lo + _BLOCK, len(self)))
+        matrix = rows.transitions
+        columns: list[NDArray[Any]] = [
+            matrix.data,
+            matrix.indices,
+            0.0 - rows.outcome_costs,
+            self._model.terminal[matrix.indices],
+        ]
+        outcomes = list(zip(*(column.tolist() for column in columns), strict=True))
+        return matrix.indptr.tolist(), outcomes
+
+
+def _rows(P: Any) -> tuple[list[Any], int]:
+    """Return the outcome lists of a table by state and action, and the number of actions."""
+    if len(P) == 0:
+        raise ValueError("P has no states")
+    rows: list[Any] = []
+    num_actions = 0
+    for state in range(len(P)):
+        try:
+            actions = P[state]
+            num_actions = num_actions or len(actions)
+            if len(actions) != num_actions or num_actions == 0:
+                raise ValueError(
+                    f"P[{state}] has {len(actions)} actions, "
+                    f"{'at least one is needed' if state == 0 else f'P[0] has {num_actions}'}"
+                )
+            rows.extend(actions[action] for action in range(num_actions))
+        except (KeyError, IndexError):
+            raise ValueError(
+                f"P must have the states 0 to {len(P) - 1}, each with the actions 0 to "
+                f"{max(num_actions, 1) - 1}: something of P[{state}] is missing"
+            ) from None
+    return rows, num_actions
+
+
+def _table(rows: list[Any], num_actions: int) -> NDArray[np.float64]:
+    """Return all outcomes as a table of four columns, or name the first that is none."""
+    try:
+        table = outcome_table(list(chain.from_iterable(rows)))
+    except TypeError:
+        table = None
+    if table is not None and len(table):
+        return table
+    for index, row in enumerate(rows):
+        for outcome in row if isinstance(row, Sequence) else (row,):
+            if not is_outcome(outcome, (4,)):
+                state, action = divmod(index, num_actions)
+                raise ValueError(
+                    f"P[{state}][{action}] must list (probability, next_state, reward, "
+                    f"terminated) in numbers, got {outcome!r}"
+                )
+    raise ValueError("P lists no outcomes")

@@ -1,0 +1,264 @@
+"""Transition matrices, in MDPtoolbox's order and in the order (S, A, S).
+
+"ass" is MDPtoolbox's order: one matrix (S, S) an action, or one array (A, S, S).  "sas" is the
+order (S, A, S).  Both end in the next state, so that the rows of both sum to 1: where there are as
+many actions as states nothing in the numbers tells one from the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from aggmaze.checks import check_choice
+from aggmaze.formats.tables import (
+    Model,
+    Tables,
+    expected_costs,
+    merged,
+    plain_rows,
+    probability_rows,
+    sparse_rows,
+)
+
+Order = Literal["sas", "ass"]
+
+_FORMS = (
+    "P must be an array of shape (S, A, S), or (A, S, S) with order='ass', or a sequence of A "
+    "matrices of shape (S, S)"
+)
+
+
+def read_matrices(
+    P: Any,
+    *,
+    costs: Any,
+    rewards: Any,
+    order: Order | None,
+    action_mask: ArrayLike | None,
+    terminal: ArrayLike | None,
+    initial: ArrayLike | None,
+) -> Tables:
+    """Return the tables of `TabularMDP.from_matrices`."""
+    if (costs is None) == (rewards is None):
+        raise ValueError("give exactly one of costs and rewards")
+    if order is not None:
+        check_choice("order", order, ("sas", "ass"))
+    matrices = _sequence(P)
+    if matrices is not None:
+        order = order or "ass"
+        transitions = _stacked(matrices, "P", order, probability_rows)
+    else:
+        order = order or "sas"
+        transitions = _flattened(_numbers(P, "P"), order)
+    num_states = transitions.shape[1]
+    num_actions = transitions.shape[0] // num_states
+    if rewards is None:
+        table, outcomes = _read_costs(costs, "costs", transitions, num_actions, order)
+    else:
+        table, outcomes = _read_costs(rewards, "rewards", transitions, num_actions, order)
+        # 0.0 - reward, since -0.0 reads oddly.
+        table = None if table is None else 0.0 - table
+        outcomes = None if outcomes is None else 0.0 - outcomes
+    if outcomes is not None:
+        means, outcomes = expected_costs(transitions.indptr, transitions.data, outcomes)
+        table = means.reshape(num_states, num_actions)
+    assert table is not None
+    return {
+        "transitions": transitions,
+        "costs": table,
+        "action_mask": action_mask,
+        "terminal": terminal,
+        "initial": initial,
+        "outcome_costs": outcomes,
+        "num_added_states": 0,
+    }
+
+
+def read_mdptoolbox(P: Any, R: Any) -> Tables:
+    """Return the tables of `TabularMDP.from_mdptoolbox`."""
+    order = None if _sequence(P) is not None else _order_of(_numbers(P, "P"), R)
+    return read_matrices(
+        P, costs=None, rewards=R, order=order, action_mask=None, terminal=None, initial=None
+    )
+
+
+def to_mdptoolbox(model: Model) -> tuple[list[sp.csr_matrix], NDArray[np.float64]]:
+    """Return a model as MDPtoolbox's pair ``(P, R)``.
+
+    Terminal states lead to themselves, with reward 0.  The format has no masks: an unavailable
+    action stays in place at a cost that never pays.  Outcomes that lead to one state are merged,
+    and ``R`` holds expected rewards.  MDPtoolbox itself takes rows only if they miss 1 by less
+    than 2e-15.
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+
+    Returns
+    -------
+    P : list of A sparse matrices, shape (S, S)
+        ``csr_matrix``, since pymdptoolbox does not take the newer ``csr_array``.
+    R : ndarray of float, shape (S, A)
+        Expected rewards.
+    """
+    rows = plain_rows(model.validate(), 0, model.num_states)
+    P = [
+        sp.csr_matrix(merged(rows.transitions[action :: model.num_actions]))
+        for action in range(model.num_actions)
+    ]
+    return P, 0.0 - rows.costs
+
+
+def _order_of(P: NDArray[Any], R: Any) -> Order:
+    """Return the order of an array of three axes, where its shape tells."""
+    if P.ndim != 3 or not (P.shape[0] == P.shape[2] or P.shape[1] == P.shape[2]):
+        raise ValueError(f"{_FORMS}, got an array of shape {P.shape}")
+    if P.shape[1] != P.shape[2]:
+        return "sas"
+    if P.shape[0] != P.shape[2]:
+        return "ass"
+    if not (_reads_the_same(P) and _reads_the_same(R)):
+        raise ValueError(
+            f"P of shape {P.shape} can be read in the order (A, S, S), which is MDPtoolbox's, and "
+            "in the order (S, A, S), with different results; say which it is: "
+            "TabularMDP.from_matrices(P, rewards=R, order='ass') or order='sas'"
+        )
+    return "ass"
+
+
+def _reads_the_same(values: Any) -> bool:
+    """Return whether an array is the same in both orders, as one without three axes is."""
+    if _sequence(values) is not None:
+        return False
+    if _is_sparse(values):
+        return True
+    array = _numbers(values, "R")
+    return array.ndim != 3 or np.array_equal(array, array.swapaxes(0, 1))
+
+
+def _is_sparse(values: Any) -> bool:
+    return bool(sp.issparse(values))
+
+
+def _sequence(values: Any) -> list[Any] | None:
+    """Return the matrices of a sequence of matrices, or None if it is something else."""
+    if isinstance(values, np.ndarray):
+        if values.dtype != object or values.ndim != 1:
+            return None
+    elif not isinstance(values, Sequence) or isinstance(values, str):
+        return None
+    matrices = list(values)
+    if matrices and all(sp.issparse(M) or isinstance(M, np.ndarray) for M in matrices):
+        return matrices if all(M.ndim == 2 for M in matrices) else None
+    return None
+
+
+def _numbers(values: Any, name: str) -> NDArray[Any]:
+    """Return an array of real numbers."""
+    if _is_sparse(values):
+        raise ValueError(
+            f"{name} must not be one sparse array, got shape {values.shape}; give a sequence of A "
+            "sparse arrays of shape (S, S)"
+        )
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must be an array: its parts differ in shape") from None
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    return array
+
+
+def _flattened(P: NDArray[Any], order: Order) -> sp.csr_array:
+    """Return an array of three axes as sparse rows, shape (S*A, S)."""
+    if P.ndim == 3 and order == "ass":
+        P = P.swapaxes(0, 1)
+    if P.ndim != 3 or P.shape[0] != P.shape[2] or 0 in P.shape:
+        shape = P.shape if order == "sas" or P.ndim != 3 else P.swapaxes(0, 1).shape
+        raise ValueError(f"{_FORMS}, got an array of shape {shape} with order={order!r}")
+    num_states, num_actions = P.shape[:2]
+    return probability_rows(P.reshape(num_states * num_actions, num_states))
+
+
+def _stacked(
+    matrices: list[Any], name: str, order: Order, rows_of: Callable[[Any], sp.csr_array]
+) -> sp.csr_array:
+    """Return a sequence of matrices as sparse rows, shape (S*A, S)."""
+    num_states = matrices[0].shape[1] if order == "ass" else len(matrices)
+    shape = (num_states if order == "ass" else matrices[0].shape[0], num_states)
+    for index, M in enumerate(matrices):
+        if M.shape != shape or 0 in shape:
+            axes = "(S, S)" if order == "ass" else "(A, S)"
+            raise ValueError(
+                f"{name}[{index}] must have shape {axes} = {shape} with order={order!r}, got "
+                f"{M.shape}"
+            )
+        if M.dtype.kind not in "biuf":
+            raise ValueError(f"{name}[{index}] must hold real numbers, got dtype {M.dtype}")
+    stacked = sp.csr_array(sp.vstack([rows_of(M) for M in matrices], format="csr"))
+    if order == "sas":
+        return stacked
+    num_actions = len(matrices)
+    return stacked[np.arange(num_actions * num_states).reshape(num_actions, -1).T.reshape(-1)]
+
+
+def _read_costs(
+    values: Any, name: str, transitions: sp.csr_array, num_actions: int, order: Order
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    """Return what actions cost, shape (S, A), or what outcomes do, shape (nnz,)."""
+    num_states = transitions.shape[1]
+    rows = np.repeat(np.arange(transitions.shape[0]), np.diff(transitions.indptr))
+    columns = transitions.indices
+    matrices = _sequence(values)
+    if matrices is not None:
+        stacked = _stacked(matrices, name, order, sparse_rows)
+        if stacked.shape != transitions.shape:
+            raise _misshapen(name, num_states, num_actions, order, _shape_of(matrices))
+        return None, _entries(stacked, rows, columns)
+    if _is_sparse(values) and values.ndim == 2:
+        values = values.toarray()
+    array = _numbers(values, name)
+    if array.shape == (num_states,):
+        return np.repeat(array.astype(np.float64)[:, np.newaxis], num_actions, axis=1), None
+    if array.shape == (num_states, num_actions):
+        return array.astype(np.float64), None
+    axes = (num_actions, num_states) if order == "ass" else (num_states, num_actions)
+    if array.shape != (*axes, num_states):
+        raise _misshapen(name, num_states, num_actions, order, str(array.shape))
+    states, actions = rows // num_actions, rows % num_actions
+    first, second = (actions, states) if order == "ass" else (states, actions)
+    return None, array[first, second, columns].astype(np.float64)
+
+
+def _misshapen(name: str, num_states: int, num_actions: int, order: Order, got: str) -> ValueError:
+    sizes = {"s": num_states, "a": num_actions}
+    return ValueError(
+        f"{name} must have shape (S, A) = {(num_states, num_actions)}, (S,), or P's "
+        f"({', '.join(order.upper())}) = {tuple(sizes[axis] for axis in order)}, got {got}"
+    )
+
+
+def _shape_of(matrices: list[Any]) -> str:
+    return f"{len(matrices)} matrices of shape {matrices[0].shape}"
+
+
+def _entries(
+    matrix: sp.csr_array, rows: NDArray[np.int64], columns: NDArray[np.integer[Any]]
+) -> NDArray[np.float64]:
+    """Return the entries of a sparse matrix at some places, 0 where it has none."""
+    once = matrix.copy()
+    once.sum_duplicates()
+    width = np.int64(matrix.shape[1])
+    keys = np.repeat(np.arange(matrix.shape[0]), np.diff(once.indptr)) * width + once.indices
+    wanted = rows * width + columns
+    found = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+    entries = np.zeros(len(wanted))
+    if len(keys):
+        hit = keys[found] == wanted
+        entries[hit] = once.data[found[hit]]
+    return entries

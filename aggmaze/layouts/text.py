@@ -1,0 +1,392 @@
+"""Mazes from and to text.
+
+Two forms, told apart by their characters.  *Thin walls*, as the environments render them: cells
+are three characters wide and one line high, ``+`` stands at each corner, ``---`` and ``|`` are
+walls, and ``###`` fills a blocked cell::
+
+    +---+---+---+
+    |     S |###|
+    +   +---+---+
+    | G         |
+    +---+---+---+
+
+*Blocks*, one character a cell, ``#`` blocked and ``.`` or a space free; what surrounds the maze is
+closed anyway::
+
+    ..S#
+    .#..
+    G..#
+
+In both, the last line is y = 0 and x grows to the right; ``G`` is the goal, of which there is one,
+and ``S`` the start, of which there may be one.  ``A`` (the agent) is read as ``S`` and ``*`` (the
+agent at the goal) as ``G``, so that what an environment renders can be read back.  Text holds
+walls only: the digits that stand for the heights of a terrain are passed over.
+
+Blank lines before and after, indentation common to all lines, and spaces after the last wall of a
+line are forgiven.  In blocks, a column or a line of free cells at the edge is better written with
+``.`` than with spaces, which look like indentation or a blank line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggmaze.checks import check_choice, check_integer
+from aggmaze.grid import Grid
+from aggmaze.layouts.layout import Layout, open_passages
+
+FORMS = ("walls", "blocks")
+
+_START, _GOAL = "SA", "G*"
+_WALLS = "+-| #" + _START + _GOAL + "0123456789"
+_BLOCKS = "#. " + _START + _GOAL
+
+
+def layout_from_text(text: str) -> tuple[Layout, int | None]:
+    """Read a maze from text in either form.
+
+    Parameters
+    ----------
+    text : str
+        Lines as the module's documentation describes them.
+
+    Returns
+    -------
+    layout : Layout
+        Two-dimensional, with the passages, the goal and the blocked cells of the text, and without
+        heights.
+    start : int or None
+        The state of ``S``, None where there is none.
+
+    Raises
+    ------
+    TypeError
+        If it is not text.
+    ValueError
+        If it is not a maze, or one in which a free cell does not reach the goal.  Line and column,
+        both from 1, are where the text given has the fault.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"a maze as text must be a str, got {type(text).__name__}")
+    source = _Source.of(text)
+    signs_of_walls, signs_of_blocks = (sum(map(text.count, signs)) for signs in ("+-|", "#."))
+    read = _read_walls if signs_of_walls > signs_of_blocks else _read_blocks
+    cells, passages = read(source)
+    rows, columns = cells.codes.shape
+    blocked = cells.codes == ord("#")
+    goals, starts = (np.argwhere(_among(cells.codes, signs)) for signs in (_GOAL, _START))
+    if len(goals) == 0:
+        raise ValueError("the maze has no goal: write G into one of its free cells")
+    if len(goals) > 1:
+        first, second = (cells.place(*goal) for goal in goals[:2])
+        raise ValueError(f"{second}: a second goal; the first is at {first}")
+    if len(starts) > 1:
+        first, second = (cells.place(*start) for start in starts[:2])
+        raise ValueError(f"{second}: a second start (S or A); the first is at {first}")
+    if np.count_nonzero(~blocked) == 1:
+        raise ValueError(f"{cells.place(*goals[0])}: there is no free cell beside the goal")
+
+    grid = Grid((columns, rows))
+
+    def state(at: NDArray[np.intp]) -> int:
+        row, column = at
+        return grid.state((int(column), int(rows - 1 - row)))
+
+    layout = Layout(
+        grid,
+        _to_states(passages),
+        goal=state(goals[0]),
+        blocked=_to_states(blocked) if blocked.any() else None,
+    )
+    reaching = grid.to_image(layout.reaches_goal()).astype(bool)
+    lost = np.argwhere(~reaching & ~blocked)
+    if len(lost):
+        row, column = lost[0]
+        others = f", nor from {len(lost) - 1} more" if len(lost) > 1 else ""
+        raise ValueError(
+            f"{cells.place(row, column)}: the goal cannot be reached from the free cell at "
+            f"coordinates ({column}, {rows - 1 - row}){others}"
+        )
+    return layout, state(starts[0]) if len(starts) else None
+
+
+def layout_to_text(layout: Layout, start: int | None = None, form: str = "walls") -> str:
+    """Write a maze as text, from which `layout_from_text` reads the same maze.
+
+    Parameters
+    ----------
+    layout : Layout
+        Two-dimensional.  Its heights are not written.
+    start : int, optional
+        The state to mark with ``S``.
+    form : {"walls", "blocks"}
+        Blocks can say only what is blocked: they have no room for a wall between free cells.
+
+    Returns
+    -------
+    str
+        Lines of equal length without a newline at the end.
+
+    Raises
+    ------
+    ValueError
+        If the layout is not two-dimensional, the start is no state, blocked or the goal, or if
+        there is a wall between free cells in the form "blocks".
+    """
+    check_choice("form", form, FORMS)
+    grid = layout.grid
+    if grid.num_dims != 2:
+        raise ValueError(f"text shows two dimensions, got a grid {grid.shape}")
+    marks = {layout.goal: "G"}
+    if start is not None:
+        start = check_integer("start", start, below=grid.num_states)
+        if start == layout.goal or (layout.blocked is not None and layout.blocked[start]):
+            what = "the goal" if start == layout.goal else "blocked"
+            raise ValueError(f"start {start}, at {_point(grid, start)}, is {what}")
+        marks[start] = "S"
+    blocked = np.asarray(~layout.free())
+    if form == "walls":
+        right, up = (grid.to_image(layout.passages[:, axis]).astype(bool) for axis in (0, 1))
+        lines = thin_walls(right, up, grid.to_image(blocked).astype(bool))
+        cells = lines[1::2, 2::4]
+    else:
+        walls = np.argwhere(open_passages(grid, layout.blocked) & ~layout.passages)
+        if len(walls):
+            state, axis = (int(index) for index in walls[0])
+            there = state + grid.strides[axis]
+            raise ValueError(
+                f"the wall between {_point(grid, state)} and {_point(grid, there)} cannot be "
+                "written in the form 'blocks'; write the form 'walls'"
+            )
+        lines = cells = np.where(grid.to_image(blocked), ord("#"), ord(".")).astype(np.uint8)
+    for state, mark in marks.items():
+        x, y = _point(grid, state)
+        cells[-1 - y, x] = ord(mark)
+    return lines_to_text(lines)
+
+
+def thin_walls(
+    open_right: NDArray[np.bool_], open_up: NDArray[np.bool_], blocked: NDArray[np.bool_]
+) -> NDArray[np.uint8]:
+    """Write cells and walls as characters, top row first.
+
+    Parameters
+    ----------
+    open_right, open_up : ndarray of bool, shape (rows, columns)
+        Whether a cell is joined to its neighbour on the right, and to the one above.
+    blocked : ndarray of bool, shape (rows, columns)
+
+    Returns
+    -------
+    ndarray of uint8, shape (2 rows + 1, 4 columns + 1)
+        ASCII codes.  The middle of the cell in row ``r`` and column ``c`` is at
+        ``[2 r + 1, 4 c + 2]``.
+    """
+    rows, columns = open_right.shape
+    codes = np.full((2 * rows + 1, 4 * columns + 1), ord(" "), dtype=np.uint8)
+    codes[::2, ::4] = ord("+")
+    codes[1::2, 0] = ord("|")
+    codes[1::2, 4::4][~open_right] = ord("|")
+    for offset in (1, 2, 3):
+        codes[-1, offset::4] = ord("-")
+        codes[:-1:2, offset::4][~open_up] = ord("-")
+        codes[1::2, offset::4][blocked] = ord("#")
+    return codes
+
+
+def lines_to_text(codes: NDArray[np.uint8]) -> str:
+    """Return lines of ASCII codes, shape (lines, characters), as text."""
+    return "\n".join(line.tobytes().decode("ascii") for line in codes)
+
+
+def _point(grid: Grid, state: int) -> tuple[int, int]:
+    x, y = grid.coords(state)
+    return int(x), int(y)
+
+
+def _among(codes: NDArray[np.uint32], signs: str) -> NDArray[np.bool_]:
+    """Return where one of the characters stands."""
+    found = np.zeros(codes.shape, dtype=bool)
+    for sign in signs:
+        found |= codes == ord(sign)
+    return found
+
+
+def _to_states(image: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Turn rows of cells, top row first, (rows, columns, ...) into states, (S, ...)."""
+    cells = image[::-1].swapaxes(0, 1)
+    return np.ascontiguousarray(cells.reshape(-1, *image.shape[2:]))
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The lines of a text without what is forgiven, and where they stand in it.
+
+    Parameters
+    ----------
+    lines : list of str
+        As given but for blank lines at the ends and common indentation.
+    line, column : int
+        Where the first character of ``lines`` stands in the text, both from 1.
+    """
+
+    lines: list[str]
+    line: int
+    column: int
+
+    @classmethod
+    def of(cls, text: str) -> _Source:
+        """Cut off what is forgiven, and refuse tabs and empty text."""
+        lines = text.replace("\r\n", "\n").split("\n")
+        if "\t" in text:
+            number = next(k for k, line in enumerate(lines) if "\t" in line)
+            raise ValueError(
+                f"line {number + 1}, column {lines[number].index(chr(9)) + 1}: a tab, whose width "
+                "is not known; write spaces"
+            )
+        filled = [k for k, line in enumerate(lines) if line.strip(" ")]
+        if not filled:
+            raise ValueError("the text is empty: a maze needs at least two cells")
+        margin = min(len(lines[k]) - len(lines[k].lstrip(" ")) for k in filled)
+        kept = [line[margin:] for line in lines[filled[0] : filled[-1] + 1]]
+        return cls(kept, filled[0] + 1, margin + 1)
+
+    def place(self, row: int, column: int) -> str:
+        """Say where in the text a character of ``lines`` stands."""
+        return f"line {self.line + row}, column {self.column + column}"
+
+    def codes(self, lines: list[str], allowed: str, form: str) -> NDArray[np.uint32]:
+        """Return the characters of lines, of one length and among those allowed, as an array."""
+        widths = np.array([len(line) for line in lines])
+        usual = int(np.bincount(widths).argmax())
+        if (widths != usual).any():
+            row = int(np.flatnonzero(widths != usual)[0])
+            like = int(np.flatnonzero(widths == usual)[0])
+            count = int(widths[row])
+            raise ValueError(
+                f"{self.place(row, min(count, usual))}: the line has {count} characters where line "
+                f"{self.line + like} has {usual}; all lines must be equally long"
+            )
+        joined = "".join(lines).encode("utf-32-le", "surrogatepass")
+        codes = np.frombuffer(joined, dtype="<u4").reshape(len(lines), usual)
+        unknown = np.argwhere(~_among(codes, allowed))
+        if len(unknown):
+            row, column = (int(index) for index in unknown[0])
+            raise ValueError(
+                f"{self.place(row, column)}: {lines[row][column]!r} is not among the characters "
+                f"of a maze {form}: {' '.join(allowed.replace(' ', ''))} and space"
+            )
+        return codes
+
+
+@dataclass(frozen=True)
+class _Signs:
+    """Characters of one kind, such as the corners or the cells, and where they stand.
+
+    Parameters
+    ----------
+    codes : ndarray of uint32, shape (rows, columns)
+        Top row first.
+    source : _Source
+    first : pair of int
+        Line and character of the first one in the source.
+    step : pair of int
+        Lines and characters from one to the next.
+    """
+
+    codes: NDArray[np.uint32]
+    source: _Source
+    first: tuple[int, int] = (0, 0)
+    step: tuple[int, int] = (1, 1)
+
+    def place(self, row: int, column: int) -> str:
+        """Say where in the text one stands."""
+        return self.source.place(
+            self.first[0] + self.step[0] * int(row), self.first[1] + self.step[1] * int(column)
+        )
+
+    def refuse(self, wrong: NDArray[np.bool_], why: str) -> None:
+        """Name the first one that is wrong, if there is one; ``{}`` in the reason is the sign."""
+        found = np.argwhere(wrong)
+        if len(found):
+            row, column = found[0]
+            sign = repr(chr(self.codes[row, column]))
+            raise ValueError(f"{self.place(row, column)}: {why.format(sign)}")
+
+
+def _read_blocks(source: _Source) -> tuple[_Signs, NDArray[np.bool_]]:
+    """Return the cells, and the passages to the right and up, shape (rows, columns, 2)."""
+    codes = source.codes(source.lines, _BLOCKS, "of blocks")
+    free = codes != ord("#")
+    passages = np.zeros((*codes.shape, 2), dtype=bool)
+    passages[:, :-1, 0] = free[:, :-1] & free[:, 1:]
+    passages[1:, :, 1] = free[1:] & free[:-1]
+    return _Signs(codes, source), passages
+
+
+def _read_walls(source: _Source) -> tuple[_Signs, NDArray[np.bool_]]:
+    """Return the cells, and the passages to the right and up, shape (rows, columns, 2)."""
+    # Spaces after the last wall go, but not those of a line whose last wall is missing.
+    bare = [line.rstrip(" ") for line in source.lines]
+    usual = int(np.bincount([len(line) for line in bare]).argmax())
+    given = [
+        line[:usual] if len(cut) < usual else cut
+        for line, cut in zip(source.lines, bare, strict=True)
+    ]
+    codes = source.codes(given, _WALLS, "with thin walls")
+    lines, width = codes.shape
+    if lines < 3 or lines % 2 == 0 or width < 5 or width % 4 != 1:
+        raise ValueError(
+            f"{source.place(0, 0)}: a maze with thin walls takes 2 ny + 1 lines of 4 nx + 1 "
+            f"characters, got {lines} of {width}"
+        )
+    rows, columns = lines // 2, width // 4
+    corners, upright, level, cells = (
+        _Signs(codes[line::2, character::4], source, (line, character), (2, 4))
+        for line, character in ((0, 0), (1, 0), (0, 2), (1, 2))
+    )
+    corners.refuse(corners.codes != ord("+"), "{} where a + must stand: each corner has one")
+    upright.refuse(~_among(upright.codes, "| "), "{} where a wall | or a space must stand")
+    thirds = codes[::2, 1:].reshape(rows + 1, columns, 4)[..., :3]
+    is_wall, is_gap = ((thirds == ord(sign)).all(axis=2) for sign in "- ")
+    level.refuse(~is_wall & ~is_gap, "half a wall: between two + stand --- or three spaces")
+    thirds = codes[1::2, 1:].reshape(rows, columns, 4)[..., :3]
+    blocked = (thirds == ord("#")).all(axis=2)
+    padded = (thirds[..., [0, 2]] == ord(" ")).all(axis=2) & ~_among(cells.codes, "+-|#")
+    cells.refuse(~blocked & ~padded, "a cell is a sign between two spaces, or ### where blocked")
+
+    # Walls that must stand: around the maze, and around each blocked cell.
+    for kind, standing, axis in ((level, is_wall, 0), (upright, upright.codes == ord("|"), 1)):
+        kind.refuse(
+            _either_side(np.zeros_like(blocked), axis, outside=True) & ~standing,
+            "the outer wall is open; close it",
+        )
+        kind.refuse(
+            _either_side(blocked, axis, outside=False) & ~standing,
+            "no wall beside a blocked cell; close it",
+        )
+    passages = np.stack([upright.codes[:, 1:] == ord(" "), is_gap[:-1]], axis=2)
+    return cells, passages
+
+
+def _either_side(cells: NDArray[np.bool_], axis: int, *, outside: bool) -> NDArray[np.bool_]:
+    """Return for each line between cells along an axis whether a cell beside it is marked.
+
+    Parameters
+    ----------
+    cells : ndarray of bool, shape (rows, columns)
+    axis : int
+    outside : bool
+        What counts for the cells that would lie outside.
+
+    Returns
+    -------
+    ndarray of bool, one longer along the axis
+    """
+    padding = [(1, 1) if each == axis else (0, 0) for each in (0, 1)]
+    padded = np.pad(cells, padding, constant_values=outside)
+    before, after = ((slice(None),) * axis + (cut,) for cut in (slice(None, -1), slice(1, None)))
+    return padded[before] | padded[after]

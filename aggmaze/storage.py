@@ -1,0 +1,230 @@
+"""Models kept in files: exact, plain, and whole or not at all.
+
+A model file is an ``.npz`` archive (see `aggmaze.files`) of the arrays that make the model, in
+their own data types, and a header with its kind and its numbers.  What is loaded is equal to what
+was saved bit for bit, so that planners find the same values.
+
+Other programs may prefer JSON: a Gymnasium ``P`` as nested lists, with the distribution of the
+first state, which is as exact but has no masks (see `aggmaze.formats.to_gym_P`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from aggmaze.checks import check_integer
+from aggmaze.files import Archive, Expected, atomic_file, open_archive, readable_file, write_archive
+from aggmaze.mdp import TabularMDP
+from aggmaze.memory import check_memory
+from aggmaze.move_mdp import MoveMDP
+
+Model = TabularMDP | MoveMDP
+
+_FORMAT = "aggmaze model 1"
+_GYM_FORMAT = "aggmaze gym P 1"
+_FLOAT, _BOOL, _INDEX = ("float64",), ("bool",), ("int32", "int64")
+# The arrays of a model and what validating them takes, over the arrays: measured.
+_COPIES = 2.2
+# Likewise over the length of a JSON text, most of it Python objects.
+_JSON_COPIES = 14
+
+
+def save_model(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model to a file, whole or not at all.
+
+    The file is an ``.npz`` archive of plain arrays, which needs no pickle; its name is taken as it
+    is.  The same model makes the same bytes.
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    path : path-like
+
+    Raises
+    ------
+    ValueError
+        If the model is not valid.
+    TypeError
+        If it is no model.
+    FileNotFoundError
+        If there is no such folder.
+    """
+    header: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+    if isinstance(model, MoveMDP):
+        model.validate()
+        header = {"kind": "MoveMDP", "p": model.p, "bump_cost": model.bump_cost}
+        arrays = {"successors": model.successors, "move_costs": model.move_costs}
+    elif isinstance(model, TabularMDP):
+        model.validate()
+        header = {"kind": "TabularMDP", "num_added_states": model.num_added_states}
+        arrays = {
+            "data": model.transitions.data,
+            "indices": model.transitions.indices,
+            "indptr": model.transitions.indptr,
+            "costs": model.costs,
+            "action_mask": model.action_mask,
+            "terminal": model.terminal,
+        }
+        if model.outcome_costs is not None:
+            arrays["outcome_costs"] = model.outcome_costs
+    else:
+        raise TypeError(f"model must be a TabularMDP or a MoveMDP, got {type(model).__name__}")
+    write_archive(path, _FORMAT, header, {**arrays, "initial": model.initial})
+
+
+def load_model(path: str | os.PathLike[str]) -> Model:
+    """Read a model that `save_model` wrote.
+
+    The sizes that the file declares are checked before they are believed, so that a file that
+    someone else made costs no more memory than it is long, a thousandfold at most.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    TabularMDP or MoveMDP
+        Validated.
+
+    Raises
+    ------
+    ValueError
+        If the file is not such a model, or damaged, or the model is not valid.
+    FileNotFoundError, IsADirectoryError
+        If that is what is there.
+    MemoryError
+        If the model needs more memory than is available.
+    """
+    with open_archive(path, _FORMAT) as archive:
+        kind = archive.scalar("kind", str)
+        if kind not in _READERS:
+            raise ValueError(f"its kind is {kind!r}, not one of {', '.join(_READERS)}")
+        return _READERS[kind](archive).validate()
+
+
+def save_gym_P(model: Model, path: str | os.PathLike[str]) -> None:  # noqa: N802 (as Gymnasium's)
+    """Write a model to a JSON file as a Gymnasium ``P``, whole or not at all.
+
+    The file holds an object: ``format``; ``num_added_states``; ``initial``, a list of S
+    probabilities; and ``P``, where ``P[s][a]`` lists ``[probability, next_state, reward,
+    terminated]``.
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    path : path-like
+
+    Raises
+    ------
+    ValueError
+        If the model is not valid.
+    FileNotFoundError
+        If there is no such folder.
+    """
+    P = model.to_gym_P()
+    head = {
+        "format": _GYM_FORMAT,
+        "num_added_states": model.num_added_states,
+        "initial": model.initial.tolist(),
+    }
+    with atomic_file(path) as file:
+        file.write(f'{json.dumps(head)[:-1]}, "P": ['.encode())
+        for state, actions in P.items():
+            row = json.dumps(list(actions.values()))
+            file.write(f"{',' if state else ''}\n{row}".encode())
+        file.write(b"\n]}\n")
+
+
+def load_gym_P(path: str | os.PathLike[str]) -> TabularMDP:  # noqa: N802 (as Gymnasium's)
+    """Read a model that `save_gym_P` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    TabularMDP
+        Validated.
+
+    Raises
+    ------
+    ValueError
+        If the file is not such a ``P``, or damaged, or the model is not valid.
+    FileNotFoundError, IsADirectoryError
+        If that is what is there.
+    MemoryError
+        If the model needs more memory than is available.
+    """
+    with readable_file(path, "a saved Gymnasium P") as file:
+        needed = _JSON_COPIES * file.seek(0, os.SEEK_END)
+        check_memory(needed, f"the lists of {os.fspath(path)!r}")
+        file.seek(0)
+        found = json.load(file)
+        if not isinstance(found, dict) or found.get("format") != _GYM_FORMAT:
+            told = found.get("format") if isinstance(found, dict) else None
+            raise ValueError(f"its format is {told!r}, not {_GYM_FORMAT!r}")
+        for name in ("P", "initial"):
+            if not isinstance(found.get(name), list):
+                raise ValueError(f"{name} must be a list")
+        num_added_states = check_integer("num_added_states", found.get("num_added_states"))
+        model = TabularMDP.from_gym_P(found["P"], initial=found["initial"])
+        return replace(model, num_added_states=num_added_states).validate()
+
+
+def _read_moves(archive: Archive) -> MoveMDP:
+    shape = archive.shape("move_costs", 2)
+    arrays = archive.read(
+        {
+            "successors": (("int32",), shape),
+            "move_costs": (_FLOAT, shape),
+            "initial": (_FLOAT, shape[:1]),
+        },
+        copies=_COPIES,
+    )
+    p, bump_cost = (archive.scalar(name, float) for name in ("p", "bump_cost"))
+    return MoveMDP(**arrays, p=p, bump_cost=bump_cost)
+
+
+def _read_tables(archive: Archive) -> TabularMDP:
+    num_states, num_actions = shape = archive.shape("costs", 2)
+    num_entries = archive.shape("data", 1)
+    expected: dict[str, Expected] = {
+        "data": (_FLOAT, num_entries),
+        "indices": (_INDEX, num_entries),
+        "indptr": (_INDEX, (num_states * num_actions + 1,)),
+        "costs": (_FLOAT, shape),
+        "action_mask": (_BOOL, shape),
+        "terminal": (_BOOL, (num_states,)),
+        "initial": (_FLOAT, (num_states,)),
+    }
+    if "outcome_costs" in archive:
+        expected["outcome_costs"] = (_FLOAT, num_entries)
+    arrays = archive.read(expected, copies=_COPIES)
+    data, indices, indptr = (arrays.pop(name) for name in ("data", "indices", "indptr"))
+    # Before compiled code follows them.
+    if indptr[0] != 0 or indptr[-1] != len(data) or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError(f"indptr must rise from 0 to the {len(data)} stored outcomes")
+    if len(indices) and not 0 <= indices.min() <= indices.max() < num_states:
+        raise ValueError(f"indices name a state outside [0, {num_states})")
+    transitions = sp.csr_array(
+        (data, indices, indptr), shape=(num_states * num_actions, num_states)
+    )
+    return TabularMDP(
+        transitions, **arrays, num_added_states=archive.scalar("num_added_states", int)
+    )
+
+
+_READERS: dict[str, Callable[[Archive], Model]] = {
+    "MoveMDP": _read_moves,
+    "TabularMDP": _read_tables,
+}

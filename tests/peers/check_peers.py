@@ -1,0 +1,270 @@
+"""Values of other planners on models that were exported to them, beside those of `solve`.
+
+Run by ``.ci/run`` in a virtual environment of its own:
+
+    python3 -m venv peers
+    peers/bin/python -m pip install . -r tests/peers/requirements.txt
+    peers/bin/python -m pip install --no-deps -r tests/peers/requirements-no-deps.txt
+    peers/bin/python tests/peers/check_peers.py
+
+Prints a line for each check and how many passed and failed, and exits with 1 if one failed.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import bettermdptools.algorithms.planner
+import gymnasium as gym
+import mdptoolbox.example
+import mdptoolbox.mdp
+import numpy as np
+import quantecon.markov
+import scipy.sparse as sp
+from gymnasium.envs.toy_text.frozen_lake import generate_random_map
+from numpy.typing import NDArray
+
+import aggmaze
+import planners
+from aggmaze import TabularMDP
+
+Model = TabularMDP | aggmaze.MoveMDP
+Values = NDArray[np.float64]
+
+# How far values may be from each other.
+AGREEMENT = 1e-8
+# The map of the comparison of times, what both sides are asked for, and how long they may take.
+MAP_SIZE, MAP_GAMMA, MAP_TOL, TIME_LIMIT = 300, 0.99, 1e-6, 120.0
+
+
+# ---------------------------------------------------------------------------------------------
+# The peers: costs-to-go of a model that was exported to each.
+
+
+def quantecon_policy_iteration(model: Model, gamma: float) -> Values:
+    ddp = model.to_quantecon(gamma)
+    result = ddp.solve(method="policy_iteration", max_iter=10_000)
+    return -np.asarray(result.v)
+
+
+def quantecon_modified_policy_iteration(model: Model, gamma: float) -> Values:
+    ddp = model.to_quantecon(gamma)
+    result = ddp.solve(method="modified_policy_iteration", epsilon=1e-10, max_iter=100_000)
+    return -np.asarray(result.v)
+
+
+def pymdptoolbox_policy_iteration(model: Model, gamma: float) -> Values:
+    P, R = model.to_mdptoolbox()
+    with warnings.catch_warnings():
+        # Of scipy, about pymdptoolbox's own code.
+        warnings.simplefilter("ignore", sp.SparseEfficiencyWarning)
+        solver = mdptoolbox.mdp.PolicyIteration(P, R, gamma, max_iter=10_000)
+        solver.run()
+    return -np.asarray(solver.V)
+
+
+def bettermdptools_value_iteration(model: Model, gamma: float) -> Values:
+    return bettermdptools_values(model.to_gym_P(), gamma, theta=1e-11 * (1 - gamma))
+
+
+def bettermdptools_values(P: Any, gamma: float, theta: float, num_iterations: int = 5000) -> Values:
+    planner = bettermdptools.algorithms.planner.Planner(P)
+    V, _, _ = planner.value_iteration_vectorized(
+        gamma=gamma, theta=theta, n_iters=num_iterations, dtype=np.float64
+    )
+    return -V
+
+
+PEERS: dict[str, Callable[[Model, float], Values]] = {
+    "quantecon policy iteration": quantecon_policy_iteration,
+    "quantecon modified policy iteration": quantecon_modified_policy_iteration,
+    "pymdptoolbox policy iteration": pymdptoolbox_policy_iteration,
+    "bettermdptools vectorised value iteration": bettermdptools_value_iteration,
+}
+
+
+# ---------------------------------------------------------------------------------------------
+# The models.
+
+
+def maze(env_id: str, **options: Any) -> Model:
+    return planners.as_model(gym.make(env_id, **options))
+
+
+def random_model() -> TabularMDP:
+    """Return a model with costs of either sign, unavailable actions and terminal states."""
+    rng = np.random.default_rng(0)
+    num_states, num_actions = 150, 5
+
+    def outcomes(state: int, action: int) -> list[tuple[float, int, float]] | None:
+        if state % 50 == 49 or (action > 0 and rng.random() < 0.3):
+            return None
+        successors = rng.integers(num_states, size=3)
+        costs = rng.normal(size=3)
+        return list(
+            zip(rng.dirichlet(np.ones(3)), successors.tolist(), costs.tolist(), strict=True)
+        )
+
+    return TabularMDP.from_function(num_states, num_actions, outcomes)
+
+
+def models() -> dict[str, Model]:
+    return {
+        "StandardMaze 20x20, p = 1": maze("StandardMaze-v0", shape=(20, 20)),
+        "StandardMaze 20x20, p = 0.9": maze("StandardMaze-v0", shape=(20, 20), p=0.9),
+        "TerrainMaze 20x20, p = 0.9": maze("TerrainMaze-v0", shape=(20, 20), p=0.9),
+        "FrozenLake 8x8": maze("FrozenLake-v1", map_name="8x8"),
+        "CliffWalking": maze("CliffWalking-v1"),
+        "random, 150 states": random_model(),
+    }
+
+
+# ---------------------------------------------------------------------------------------------
+# The checks: each yields its name and whether it holds, with what was seen.
+
+Check = tuple[str, bool, str]
+
+
+def agreement(name: str, one: Values, other: Values) -> Check:
+    difference = float(np.abs(one - other).max()) if one.shape == other.shape else np.inf
+    return name, difference <= AGREEMENT, f"largest difference {difference:.1e}"
+
+
+def solved(source: Any, gamma: float) -> Values:
+    result = planners.solve(source, gamma=gamma, atol=1e-10)
+    assert result.status == planners.Status.CONVERGED, result.message
+    return result.values
+
+
+def exported() -> Iterator[Check]:
+    """Peers on exported models; and those models read back from the peers' own types."""
+    gamma = 0.95
+    for name, model in models().items():
+        # CliffWalking was read with one more state, which exports list and `solve` leaves out.
+        padded = np.zeros(model.num_states)
+        values = solved(model, gamma)
+        padded[: len(values)] = values
+        for peer, values_of in PEERS.items():
+            yield agreement(f"{peer}, {name}", values_of(model, gamma), padded)
+        for form, source in (
+            ("DiscreteDP", model.to_quantecon(gamma)),
+            ("(P, R)", model.to_mdptoolbox()),
+            ("P", model.to_gym_P()),
+        ):
+            yield agreement(f"{form} read back, {name}", solved(source, gamma), padded)
+
+
+def imported() -> Iterator[Check]:
+    """The peers' own examples and types, read and solved by us, beside what the peers say."""
+    gamma = 0.9
+    for is_sparse in (False, True):
+        P, R = mdptoolbox.example.forest(S=12, is_sparse=is_sparse)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", sp.SparseEfficiencyWarning)
+            solver = mdptoolbox.mdp.PolicyIteration(P, R, gamma)
+            solver.run()
+        name = f"pymdptoolbox's forest, {'sparse' if is_sparse else 'dense'}"
+        yield agreement(name, -np.asarray(solver.V), solved((P, R), gamma))
+    np.random.seed(0)  # noqa: NPY002 (mdptoolbox draws from the global generator)
+    P, R = mdptoolbox.example.rand(10, 3)
+    solver = mdptoolbox.mdp.PolicyIteration(P, R, gamma)
+    solver.run()
+    yield agreement("pymdptoolbox's random", -np.asarray(solver.V), solved((P, R), gamma))
+
+    product = quantecon.markov.DiscreteDP(
+        [[5, 10], [-1, -np.inf]], [[(0.5, 0.5), (0, 1)], [(0, 1), (0.5, 0.5)]], 0.95
+    )
+    forms = {"product": product}
+    for is_sparse in (False, True):
+        pairs = product.to_sa_pair_form(sparse=is_sparse)
+        forms[f"{'sparse' if is_sparse else 'dense'} pairs"] = pairs
+    for form, ddp in forms.items():
+        v = np.asarray(ddp.solve(method="policy_iteration").v)
+        yield agreement(f"quantecon's example, {form}", -v, solved(ddp, 0.95))
+
+    for env_id in ("FrozenLake-v1", "CliffWalking-v1", "Taxi-v4"):
+        env = gym.make(env_id)
+        theirs = bettermdptools_values(env.unwrapped.P, 0.95, theta=1e-12)
+        yield agreement(f"bettermdptools, {env_id} as it is", theirs, solved(env, 0.95))
+    env = gym.make("TerrainMaze-v0", shape=(8, 8), p=0.9)
+    theirs = bettermdptools_values(env.unwrapped.P, 0.95, theta=1e-12)
+    yield agreement("bettermdptools, env.unwrapped.P of a maze", theirs, solved(env, 0.95))
+
+
+def large_map() -> Iterator[Check]:
+    """A large FrozenLake through its P: seconds here and there, asked for the same accuracy."""
+    desc = generate_random_map(MAP_SIZE, seed=0)
+    env = gym.make("FrozenLake-v1", desc=desc)
+    # Kernels compile here, not below.
+    planners.solve(gym.make("FrozenLake-v1"), gamma=MAP_GAMMA)
+    P = env.unwrapped.P
+    start = time.perf_counter()
+    model = TabularMDP.from_gym_P(P)
+    read = time.perf_counter()
+    result = planners.solve(model, gamma=MAP_GAMMA, tol=MAP_TOL)
+    done = time.perf_counter()
+    name = f"FrozenLake {MAP_SIZE}x{MAP_SIZE}"
+    print(
+        f"{name}, gamma {MAP_GAMMA}, to {MAP_TOL:g} of the largest value: read in "
+        f"{read - start:.1f} s, solved in {done - read:.1f} s"
+    )
+    yield f"{name} converges", result.status == planners.Status.CONVERGED, result.message
+    # A change below theta leaves an error below theta * gamma / (1 - gamma).
+    asked = MAP_TOL * float(np.abs(result.values).max())
+    start = time.perf_counter()
+    try:
+        with time_limit(TIME_LIMIT):
+            theirs = bettermdptools_values(P, MAP_GAMMA, theta=asked * (1 - MAP_GAMMA) / MAP_GAMMA)
+    except TimeoutError:
+        print(f"bettermdptools, vectorised: not done after {TIME_LIMIT:g} s")
+        return
+    print(f"bettermdptools, vectorised: read and solved in {time.perf_counter() - start:.1f} s")
+    difference = float(np.abs(theirs - result.values).max())
+    yield (
+        f"{name}: both agree",
+        difference <= result.bound + asked,
+        f"largest difference {difference:.1e}",
+    )
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in what takes longer."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def main() -> int:
+    start, passed, failed = time.perf_counter(), 0, 0
+    warnings.simplefilter("error")
+    for group in (exported, imported, large_map):
+        try:
+            for name, holds, seen in group():
+                print(f"{'ok    ' if holds else 'FAILED'} {name}: {seen}", flush=True)
+                passed, failed = passed + holds, failed + (not holds)
+        except Exception:
+            traceback.print_exc()
+            print(f"FAILED {group.__name__}: the rest of it did not run")
+            failed += 1
+    print(f"{passed} passed, {failed} failed in {time.perf_counter() - start:.0f} s")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

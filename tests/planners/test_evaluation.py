@@ -1,0 +1,247 @@
+"""The linear equations of a chain, and the exact value of a policy on models of some size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse.linalg import spsolve
+
+import planners
+from aggmaze import MoveMDP, TabularMDP
+from aggmaze.grid import Grid
+from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
+from planners.bellman import UNIT_ROUNDOFF
+from planners.chains import ChainEquations
+from planners.policies import policy_model
+from tests.planners.reference import Array, Model, dense, gammas, models, value_of
+
+MAZES: dict[str, Recipe] = {
+    "kruskal": StandardRecipe(),
+    "depth first": StandardRecipe("depth_first"),
+    "loops": StandardRecipe(loops=0.1),
+    "smooth": TerrainRecipe(),
+    "uniform": TerrainRecipe("uniform"),
+    "difference": TerrainRecipe(cost="difference"),
+}
+
+
+def maze(name: str, size: int, p: float) -> MoveMDP:
+    recipe = MAZES[name]
+    return maze_model(recipe.layout(Grid((size, size)), np.random.default_rng(5)), recipe, p=p)
+
+
+def drawn(model: Model, seed: int) -> tuple[Array, Array]:
+    """One available action in each state, and probabilities of all of them."""
+    weights = np.where(
+        model.action_mask, np.random.default_rng(seed).random(model.action_mask.shape), 0.0
+    )
+    return weights.argmax(axis=1), weights / weights.sum(axis=1, keepdims=True)
+
+
+def by_lu(chain: TabularMDP, gamma: float) -> Array:
+    inside = np.flatnonzero(~chain.terminal)
+    matrix = sp.eye_array(len(inside)) - gamma * chain.transitions[inside][:, inside]
+    V = np.zeros(chain.num_states)
+    V[inside] = spsolve(matrix.tocsc(), chain.costs[inside, 0])
+    return V
+
+
+def chain_of(successors: Array, costs: Array) -> TabularMDP:
+    """Each state leads to one other; none is terminal."""
+    size = len(successors)
+    matrix = sp.csr_array((np.ones(size), successors, np.arange(size + 1)), shape=(size, size))
+    return TabularMDP(matrix, costs[:, np.newaxis], terminal=np.zeros(size, dtype=bool))
+
+
+def residual(chain: TabularMDP, gamma: float, V: Array) -> Array:
+    inside = ~chain.terminal
+    return np.where(inside, chain.costs[:, 0] + gamma * (chain.transitions @ V) - V, 0.0)
+
+
+# ---------------------------------------------------------------------------------------------
+# The equations.
+
+
+@settings(max_examples=200)
+@given(model=models, gamma=gammas, seed=st.integers(0, 1000))
+def test_equations_of_any_small_chain(model: Model, gamma: float, seed: int) -> None:
+    tables = dense(model)
+    for policy in drawn(model, seed):
+        chain = policy_model(model, policy)
+        found = ChainEquations(chain.transitions, chain.terminal, gamma).solve(chain.costs[:, 0])
+        V = value_of(tables, policy, gamma).astype(np.float64)
+        scale = max(1e-300, float(np.abs(V).max()))
+        assert np.abs(found.values - V).max() <= 1e-14 / (1 - gamma) * scale
+        # What it says of itself holds, within the rounding of both.
+        exact = residual(chain, gamma, found.values)
+        slack = 2 * found.rounding + 1e-290
+        assert abs(exact.min() - found.residual_low) <= slack
+        assert abs(exact.max() - found.residual_high) <= slack
+        assert not found.values[chain.terminal].any()
+
+
+@pytest.mark.parametrize("p", [1.0, 0.95, 0.6, 0.2])
+@pytest.mark.parametrize("name", MAZES)
+@pytest.mark.parametrize("gamma", [0.9, 0.999])
+def test_mazes_against_a_sparse_solve(name: str, p: float, gamma: float) -> None:
+    model = maze(name, 40, p)
+    best = planners.solve(model, gamma=gamma, tol=1e-3).policy
+    for policy in (best, *drawn(model, 0)):
+        V = by_lu(policy_model(model, policy), gamma)
+        found = planners.evaluate(model, policy, gamma)
+        np.testing.assert_allclose(found, V, rtol=0, atol=1e-14 / (1 - gamma) * np.abs(V).max())
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.99, 0.9999])
+def test_one_ring_in_closed_form(gamma: float) -> None:
+    size = 5000
+    following = np.roll(np.random.default_rng(0).permutation(size), 1)
+    ring = np.empty(size, dtype=np.int64)
+    ring[following] = np.roll(following, -1)
+    costs = np.zeros(size)
+    costs[following[0]] = 1.0
+    steps = (-np.arange(size)) % size  # from each to following[0], which alone costs something
+    expected = np.empty(size)
+    expected[following] = gamma**steps / -np.expm1(size * np.log(gamma))
+    chain = chain_of(ring, costs)
+    np.testing.assert_allclose(
+        planners.evaluate(chain, np.zeros(size, dtype=int), gamma), expected, rtol=0, atol=1e-13
+    )
+
+
+@pytest.mark.parametrize("slip", [0.0, 0.02])
+@pytest.mark.parametrize("gamma", [0.95, 0.9999])
+def test_many_cycles_with_tails(slip: float, gamma: float) -> None:
+    # A random map of 3,000 states, of which each forgets where it goes with a small probability.
+    rng = np.random.default_rng(2)
+    size = 3000
+    chain = chain_of(rng.integers(size, size=size), rng.normal(size=size))
+    if slip:
+        elsewhere = chain_of(rng.integers(size, size=size), np.zeros(size)).transitions
+        mixed = (1 - slip) * chain.transitions + slip * elsewhere
+        chain = TabularMDP(mixed, chain.costs, terminal=chain.terminal)
+    V = by_lu(chain, gamma)
+    found = planners.evaluate(chain, np.zeros(size, dtype=int), gamma)
+    np.testing.assert_allclose(found, V, rtol=0, atol=1e-14 / (1 - gamma) * np.abs(V).max())
+
+
+def test_dense_rows() -> None:
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.full(300, 0.05), size=(300, 1))
+    model = TabularMDP.from_matrices(P, costs=rng.normal(size=(300, 1)))
+    V = np.linalg.solve(np.eye(300) - 0.99 * P[:, 0], model.costs[:, 0])
+    found = planners.evaluate(model, np.zeros(300, dtype=int), 0.99)
+    np.testing.assert_allclose(found, V, rtol=0, atol=1e-12 * np.abs(V).max())
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e-20, 1e20, 1e250])
+def test_costs_of_any_size(scale: float) -> None:
+    model = maze("smooth", 12, 0.9)
+    policy, _ = drawn(model, 1)
+    V = planners.evaluate(model, policy, 0.95)
+    found = planners.evaluate(model.scaled(scale), policy, 0.95)
+    np.testing.assert_allclose(found / scale, V, rtol=0, atol=1e-13 * np.abs(V).max())
+
+
+def test_free_chains_are_worth_nothing() -> None:
+    chain = chain_of(np.array([1, 2, 0]), np.zeros(3))
+    assert planners.evaluate(chain, [0, 0, 0], 0.9).tolist() == [0.0] * 3
+    ends = TabularMDP(sp.eye_array(2, format="csr"), np.zeros((2, 1)))
+    assert ends.terminal.all()
+    assert planners.evaluate(ends, [0, 0], 0.9).tolist() == [0.0] * 2
+
+
+@pytest.mark.parametrize("wrong", [np.nan, 0.0, 1e300])
+def test_a_solver_that_fails_is_not_believed(wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = maze("smooth", 12, 0.7)
+    policy, weights = drawn(model, 3)
+    expected = [by_lu(policy_model(model, chosen), 0.9) for chosen in (policy, weights)]
+
+    def fail(self: ChainEquations, right: Array, *args: Any) -> Array:
+        return np.full_like(right, wrong)
+
+    monkeypatch.setattr(ChainEquations, "_bicgstab", fail)
+    for chosen, V in zip((policy, weights), expected, strict=True):
+        np.testing.assert_allclose(planners.evaluate(model, chosen, 0.9), V, rtol=0, atol=1e-12)
+
+
+def test_the_rise_never_passes_the_solution() -> None:
+    for name, p in (("smooth", 0.9), ("depth first", 0.8), ("uniform", 0.3)):
+        model = maze(name, 15, p)
+        chain = policy_model(model, drawn(model, 0)[1])
+        inside = np.flatnonzero(~chain.terminal)
+        matrix = sp.eye_array(len(inside)) - chain.transitions[inside][:, inside]
+        steps = spsolve(matrix.tocsc(), np.ones(len(inside)))
+        equations = ChainEquations(chain.transitions, chain.terminal, 1.0)
+        last = np.zeros(len(inside))
+        for num_steps in (0, 1, 5, 50):
+            risen = equations.rise(np.ones(chain.num_states), num_steps).values[inside]
+            assert (risen >= last * (1 - 1e-12)).all()
+            assert (risen <= steps * (1 + 1e-9)).all()
+            last = risen
+        found = equations.solve(np.ones(chain.num_states))
+        np.testing.assert_allclose(found.values[inside], steps, rtol=1e-9)
+        # The certificate of expected steps: v is within this share of them.
+        share = max(-found.residual_low, found.residual_high) + found.rounding
+        assert (np.abs(found.values[inside] - steps) <= (share + 1e-9) * steps).all()
+
+
+def test_rounding_is_what_is_left() -> None:
+    for name, p in (("smooth", 0.95), ("kruskal", 0.95), ("smooth", 1.0)):
+        model = maze(name, 60, p)
+        policy = planners.solve(model, gamma=0.99, tol=1e-3).policy
+        chain = policy_model(model, policy)
+        found = ChainEquations(chain.transitions, chain.terminal, 0.99).solve(chain.costs[:, 0])
+        size = np.abs(found.values).max()
+        left = max(-found.residual_low, found.residual_high)
+        assert left <= found.rounding <= 40 * UNIT_ROUNDOFF * size
+
+
+# ---------------------------------------------------------------------------------------------
+# Rows of a policy.
+
+
+@given(model=models, seed=st.integers(0, 1000))
+def test_rows_of_a_policy_are_mixed_rows(model: Model, seed: int) -> None:
+    if isinstance(model, TabularMDP):
+        return
+    size, moves = model.num_states, model.num_actions
+    weights = np.random.default_rng(seed).dirichlet(np.ones(moves), size=size)
+    lo = seed % size
+    hi = size - (seed // size) % (size - lo)
+    rows, mixed = model.rows(lo, hi), model.policy_rows(lo, hi, weights[lo:hi])
+    P = rows.transitions.toarray().reshape(hi - lo, moves, size)
+    expected = np.einsum("sa,sat->st", weights[lo:hi], P)
+    np.testing.assert_allclose(mixed.transitions.toarray(), expected, rtol=0, atol=1e-15)
+    costs = np.einsum("sa,sa->s", weights[lo:hi], rows.costs)
+    atol = 1e-14 * np.abs(rows.costs).max()
+    np.testing.assert_allclose(mixed.costs[:, 0], costs, rtol=0, atol=atol)
+    assert mixed.action_mask.all()
+    means = np.add.reduceat(
+        mixed.transitions.data * mixed.outcome_costs, mixed.transitions.indptr[:-1]
+    )
+    np.testing.assert_allclose(means, mixed.costs[:, 0], rtol=0, atol=atol)
+
+
+def test_rows_of_a_policy_want_its_weights() -> None:
+    model = maze("smooth", 4, 0.9)
+    with pytest.raises(ValueError, match=r"weights must have shape \(3, 4\), got \(2, 4\)"):
+        model.policy_rows(0, 3, np.ones((2, 4)))
+    with pytest.raises(ValueError, match="rows"):
+        model.policy_rows(3, 3, np.ones((0, 4)))
+
+
+@pytest.mark.parametrize("p", [1.0, 0.9])
+def test_both_layouts_have_the_same_chain(p: float) -> None:
+    model = maze("uniform", 6, p)
+    for policy in drawn(model, 0):
+        one, other = policy_model(model, policy), policy_model(model.to_tabular(), policy)
+        np.testing.assert_allclose(
+            one.transitions.toarray(), other.transitions.toarray(), rtol=0, atol=1e-15
+        )
+        np.testing.assert_allclose(one.costs, other.costs, rtol=0, atol=1e-14)
