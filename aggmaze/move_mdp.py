@@ -32,6 +32,7 @@ from aggmaze.mdp import (
     readonly,
     uniform_over,
 )
+from aggmaze.memory import check_memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,6 +252,10 @@ class MoveMDP(Exports, Immutable):
         num_rows = (hi - lo) * mixtures.shape[1]
         indptr = _count_outcomes(*tables)
         size = int(indptr[-1])
+        # What is kept, and as much again while it becomes a model.
+        check_memory(40 * size + 34 * num_rows, f"general sparse rows of {hi - lo:,} states")
+        # scipy keeps both index arrays in one type: 32 bits do unless there are very many.
+        indptr = indptr.astype(np.int32 if size < 2**31 else np.int64)
         outcomes = np.empty(size), np.empty(size, dtype=np.int32), np.empty(size)
         costs = np.empty((hi - lo, mixtures.shape[1]))
         _list_outcomes(*tables, *outcomes, costs)

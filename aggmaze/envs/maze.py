@@ -17,6 +17,7 @@ from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout, position
 from aggmaze.layouts.text import layout_from_text
 from aggmaze.mazes import Recipe, Start, maze_model
+from aggmaze.memory import check_memory
 from aggmaze.move_mdp import MoveMDP
 from aggmaze.rendering import ansi
 from aggmaze.rendering.raster import Raster
@@ -43,6 +44,10 @@ class Plan:
     grid: Grid
     layout: Layout | None = None
     start: tuple[int, ...] | None = None
+
+
+# Peak while a maze and its model are made, measured in one to six dimensions.
+_BYTES_A_MOVE, _BYTES_A_STATE = 29, 20
 
 
 class MazeEnv(TabularEnv):
@@ -91,6 +96,8 @@ class MazeEnv(TabularEnv):
             start = plan.start
         self._p, self._start, self._cost_scale = p, copy.copy(start), cost_scale
         self._raster: Raster | None = None
+        needed = self.grid.num_states * (_BYTES_A_MOVE * self.grid.num_actions + _BYTES_A_STATE)
+        check_memory(needed, f"mazes of {self.grid.num_states:,} positions")
         self._layout = self._draw_layout(layout_seed)
         if layout_seed != 0 and self._layout is self._given:
             raise ValueError(f"layout_seed={layout_seed!r} {_NOTHING_DRAWN}")
