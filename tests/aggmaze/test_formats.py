@@ -306,6 +306,14 @@ class TestGymP:
         cheap = MoveMDP([[1, 0], [1, 1]], [[1.0, np.inf], [np.inf, np.inf]], bump_cost=0.5)
         assert cheap.to_gym_P()[0][1] == [(1.0, 0, -1.0, False)]
 
+    @pytest.mark.parametrize("low", [1.0, -5.0, np.nan, -np.inf])
+    def test_no_outcome_of_an_unavailable_action_may_pay(self, low: float) -> None:
+        transitions = sp.csr_array(([1.0, 0.5, 0.5], [0, 0, 0], [0, 1, 3]), shape=(2, 1))
+        model = TabularMDP(
+            transitions, [[2.0, 4.0]], action_mask=[[True, False]], outcome_costs=[2.0, low, 9.0]
+        )
+        assert model.to_gym_P()[0][1] == [(1.0, 0, -2.0, False)]
+
     @pytest.mark.parametrize("env_id", aggmaze.ENV_IDS)
     def test_environments_have_it(self, env_id: str) -> None:
         env = gym.make(env_id)
@@ -513,6 +521,8 @@ class TestMatrices:
         assert model.outcome_costs is not None
         assert model.outcome_costs.tolist() == [-3.0, -3.0, 0.0, 0.0]
         assert model.rewards.tolist() == [[1.5], [0.0]]
+        of_r = sp.csr_array(([3.0, 4.0, 9.0], [1, 1, 0], [0, 2, 3]), shape=(2, 2))
+        assert TabularMDP.from_mdptoolbox([twice], [of_r]).rewards.tolist() == [[3.5], [0.0]]
         nothing = TabularMDP.from_mdptoolbox([twice], [sp.csr_array((2, 2))])
         assert nothing.rewards.tolist() == [[0.0], [0.0]]
 
