@@ -14,8 +14,6 @@ from numba.core import event
 
 #: Seconds of compilation after which a notice is printed.
 NOTICE_AFTER = 1.0
-# What takes less was loaded from disk.
-_LOADING = 0.1
 
 _PACKAGES = ("planners", "aggmaze")
 
@@ -25,7 +23,6 @@ class _Watcher(event.Listener):
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self._compiling = 0.0
         self._depth = 0
         self._started = 0.0
         self._timer: threading.Timer | None = None
@@ -39,8 +36,7 @@ class _Watcher(event.Listener):
             return
         self._started = time.perf_counter()
         if not self._announced:
-            patience = max(_LOADING, NOTICE_AFTER - self._compiling)
-            self._timer = threading.Timer(patience, self._announce)
+            self._timer = threading.Timer(max(0.0, NOTICE_AFTER - self.seconds), self._announce)
             self._timer.daemon = True
             self._timer.start()
 
@@ -49,9 +45,7 @@ class _Watcher(event.Listener):
             return
         self._depth -= 1
         if self._depth == 0:
-            seconds = time.perf_counter() - self._started
-            self.seconds += seconds
-            self._compiling += seconds if seconds > _LOADING else 0.0
+            self.seconds += time.perf_counter() - self._started
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
@@ -74,5 +68,5 @@ def watch() -> None:
 
 
 def seconds() -> float:
-    """Return the seconds spent so far on compiling kernels or loading them from disk."""
+    """Return the seconds spent so far on compiling kernels; loading them from disk is none."""
     return _watcher.seconds
