@@ -62,7 +62,7 @@ class Certifier:
     """Turns what a sweep saw into bounds on V*."""
 
     def __init__(self, backups: Backups) -> None:
-        self._backups = backups
+        self.backups = backups
         self._gamma = backups.gamma
         terminal = backups.model.terminal
         self._some_terminal, self._all_terminal = bool(terminal.any()), bool(terminal.all())
@@ -106,7 +106,7 @@ class Certifier:
     def _residuals(self, sweep: Sweep) -> tuple[tuple[tuple[float, float], ...], float]:
         """Return the safe range of r, each end with gamma times its row sum, and the rounding."""
         max_value = max(-sweep.low, sweep.high) + sweep.residual
-        rounding = self._backups.rounding(max_value)
+        rounding = self.backups.rounding(max_value)
         widen = rounding + UNIT_ROUNDOFF * sweep.residual
         low, high = sweep.residual_low - widen, sweep.residual_high + widen
         if self._some_terminal:

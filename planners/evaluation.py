@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from planners.adapters import as_model, check_gamma
 from planners.bellman import backups
+from planners.certificate import Certifier
 from planners.chains import ChainEquations
 from planners.iterate import Budget, iterate
 from planners.policies import policy_model
@@ -54,7 +55,7 @@ def evaluate(model_or_env: Any, policy: ArrayLike, gamma: float) -> NDArray[np.f
     start = equations.solve(chain.costs[:, 0]).values
     solver = ValueIteration(operators, start, np.random.default_rng(0), ValueIterationOptions())
     # No float64 certificate is that narrow: the loop stops where rounding lets it go no further.
-    run = iterate(solver, operators, Budget(tol=0.0))
+    run = iterate(solver, Certifier(operators), Budget(tol=0.0))
     if run.status == Status.INTERRUPTED:
         raise KeyboardInterrupt  # nobody asked for an approximate value
     return run.values[: model.num_states - model.num_added_states]

@@ -162,7 +162,7 @@ class Clock:
 
 def iterate(
     solver: Solver,
-    backups: Backups,
+    certifier: Certifier,
     budget: Budget,
     *,
     certify_every: bool = False,
@@ -173,7 +173,7 @@ def iterate(
     Ctrl-C ends the run after the last whole iteration; it is reported in the status, not raised.
     """
     clock = Clock()
-    certifier = Certifier(backups)
+    backups = certifier.backups
     accuracy = _Accuracy(budget, backups)
     record = _Record()
     terminal = backups.model.terminal

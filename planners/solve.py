@@ -128,17 +128,21 @@ def solve(
     operators = backups(model, gamma)
     clock = Clock()
     solver = entry.solver(operators, start, np.random.default_rng(seed), solver_options)
-    run = iterate(solver, operators, budget, certify_every=certify == "every", callback=callback)
-    return _result(method, operators, solver, run, clock)
+    certifier = Certifier(operators)
+    run = iterate(solver, certifier, budget, certify_every=certify == "every", callback=callback)
+    return _result(method, certifier, solver, run, clock)
 
 
-def _result(method: str, operators: Backups, solver: Solver, run: Run, clock: Clock) -> SolveResult:
+def _result(
+    method: str, certifier: Certifier, solver: Solver, run: Run, clock: Clock
+) -> SolveResult:
     """Certify the values where the run did not, and read the policy off them."""
+    operators = certifier.backups
     model, gamma = operators.model, operators.gamma
     values = run.values
     # One more sweep bounds the values where nothing did so far, and always the policy.
     sweep = operators.sweep(values, np.empty_like(values))
-    argument = Certifier(operators).of_argument(sweep)
+    argument = certifier.of_argument(sweep)
     bound = argument.radius if run.bound is None else run.bound
     rounding = operators.rounding(float(np.abs(values).max()) + bound)
     # What of a difference between two actions the bound and rounding leave open: giving it up
