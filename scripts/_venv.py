@@ -54,6 +54,10 @@ class SetupError(Exception):
     """The virtual environment cannot be set up; the message says why, for the user to read."""
 
 
+class DamagedDownload(SetupError):
+    """A package arrived damaged, which pip finds out but does not try again."""
+
+
 def run(main: "Callable[[], int]") -> None:
     """Run a command's ``main`` and end the process with the exit code it returns."""
     if sys.version_info < OLDEST_PYTHON:
@@ -252,12 +256,14 @@ def _set_up(wanted: "set[str]", todo: "tuple[str, str]", lock: "int | None") -> 
     _write_record({**record, "busy": True})
     pip = ["-I", "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
     project_here = ".[{}]".format(",".join(extras))
+    command = [_python(), *pip, "--progress-bar=off", "--editable", project_here]
+    failure = f"pip could not install {project}"
     try:
-        _call_quietly(
-            [_python(), *pip, "--progress-bar=off", "--editable", project_here],
-            f"pip could not install {project}",
-            lock,
-        )
+        try:
+            _call_quietly(command, failure, lock)
+        except DamagedDownload as error:
+            print(f"{error}. Trying once more.", file=sys.stderr, flush=True)
+            _call_quietly([*command, "--no-cache-dir"], failure, lock)
     except SetupError:
         _write_record(record)  # pip has given up in good order, so .venv is as it was
         raise
@@ -316,7 +322,8 @@ def _call_quietly(command: "Sequence[str | Path]", failure: str, lock: "int | No
     reason = f": {errors[-1][len('ERROR: ') :]}" if errors else ""
     if "Retrying (" in printed:
         reason = ": the package index could not be reached"
-    raise SetupError(f"{failure} (its output is above; exit code {code}){reason}")
+    kind = DamagedDownload if "DO NOT MATCH THE HASHES" in printed else SetupError
+    raise kind(f"{failure} (its output is above; exit code {code}){reason}")
 
 
 @contextlib.contextmanager
