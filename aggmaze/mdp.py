@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal, NamedTuple, NoReturn, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +26,24 @@ from aggmaze.formats.matrices import read_matrices, read_mdptoolbox
 
 # A row may miss 1 by this much: what printing and adding probabilities loses, no more.
 ROW_SUM_TOLERANCE = 1e-9
+
+
+class RowSums(NamedTuple):
+    """What the rows of probabilities come to.
+
+    Parameters
+    ----------
+    error : float
+        Largest distance of a sum from 1.
+    most_left : float
+        Largest sum over next states that are not terminal, of available actions.
+    longest : int
+        Largest number of entries, of available actions.
+    """
+
+    error: float
+    most_left: float
+    longest: int
 
 
 class Immutable:
@@ -188,6 +206,19 @@ class TabularMDP(Exports, Immutable):
         """Cost of a step in place that never pays: ``max(0, largest cost)``, masked ones aside."""
         return max(0.0, float(self.costs.max(where=self.action_mask, initial=0.0)))
 
+    @cached_property
+    def row_sums(self) -> RowSums:
+        """Sums of the rows, and the length of the longest."""
+        matrix = self.transitions
+        error, most_left, longest = _row_sums(
+            readonly(matrix.indptr.astype(np.int64)),
+            readonly(matrix.indices),
+            readonly(matrix.data),
+            readonly(self.action_mask),
+            readonly(self.terminal),
+        )
+        return RowSums(float(error), float(most_left), int(longest))
+
     def scaled(self, factor: float) -> TabularMDP:
         """Return the model with every cost multiplied by a positive factor."""
         check_positive("factor", factor)
@@ -256,11 +287,11 @@ class TabularMDP(Exports, Immutable):
                 f"probability {matrix.data[bad[0]]} of state {matrix.indices[bad[0]]} must be a "
                 "finite number, not negative",
             )
-        sums = np.bincount(row_of_entry, weights=matrix.data, minlength=matrix.shape[0])
         available = self.action_mask.reshape(-1)
-        bad = np.flatnonzero(np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
-        if len(bad):
-            refuse(bad[0], f"probabilities sum to {sums[bad[0]]}, must sum to 1")
+        if self.row_sums.error > ROW_SUM_TOLERANCE:
+            sums = np.bincount(row_of_entry, weights=matrix.data, minlength=matrix.shape[0])
+            row = int(np.argmax(np.abs(sums - 1.0) > ROW_SUM_TOLERANCE))
+            refuse(row, f"probabilities sum to {sums[row]}, must sum to 1")
         bad = np.flatnonzero(~np.isfinite(self.costs.reshape(-1)) & available)
         if len(bad):
             refuse(bad[0], f"cost {self.costs.reshape(-1)[bad[0]]} must be finite")
@@ -534,6 +565,26 @@ def _absorbing(matrix: sp.csr_array, costs: NDArray[np.float64]) -> NDArray[np.b
     absorbing = (costs == 0).all(axis=1)
     absorbing[state_of_entry[leaves]] = False
     return absorbing
+
+
+@njit(cache=True, nogil=True)
+def _row_sums(indptr, indices, probabilities, mask, terminal):  # type: ignore[no-untyped-def]
+    error = 0.0
+    most_left = 0.0
+    longest = 0
+    for s in range(mask.shape[0]):
+        for a in range(mask.shape[1]):
+            row = s * mask.shape[1] + a
+            total = 0.0
+            left = 0.0
+            for entry in range(indptr[row], indptr[row + 1]):
+                total += probabilities[entry]
+                left += 0.0 if terminal[indices[entry]] else probabilities[entry]
+            error = max(error, abs(total - 1.0))
+            if mask[s, a]:
+                most_left = max(most_left, left)
+                longest = max(longest, indptr[row + 1] - indptr[row])
+    return error, most_left, longest
 
 
 @njit(cache=True)

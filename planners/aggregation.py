@@ -6,18 +6,34 @@ With ``b1 = min V`` and ``b2 = max V``, mega-state ``i = 1, 2, ...`` holds the s
 
 Two cases the paper leaves open: where ``(b2 - b1) / epsilon`` is an integer the maximum falls in no
 bin, and joins the last one; where V is constant there would be no bin, and there is one.
+
+All is done in one pass over V: it finds the bin of each state and counts the members of each bin
+in each block of states.  Empty bins keep their numbers (`Aggregation.codes`), so that no second
+pass has to close the gaps, and a member of a given rank is found by reading one block.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_positive
+from aggmaze.mdp import readonly
+from planners.threads import over_blocks
+
+# States in a block.  As many bins are counted by block at most, so that the counts are no more than
+# the states.
+_BLOCK = 2048
+# Reading the block of each draw costs more than sorting the states once, from so many draws for
+# each state that a block holds.
+_READS_PER_STATE = 16
+# States compared at once in the search for a member.
+_CHUNK = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,25 +42,57 @@ class Aggregation:
 
     Parameters
     ----------
-    labels : ndarray of int32, shape (S,)
-        Mega-state of each state.
+    codes : ndarray of int32, shape (S,)
+        What stands for the mega-state of each state: indices into tables of ``num_codes`` entries.
+    kept : ndarray of int64, shape (K,)
+        Code of each mega-state, increasing; other codes are no state's.
+    num_codes : int
     sizes : ndarray of int64, shape (K,)
         Number of states in each mega-state, at least 1.
     midpoints : ndarray of float, shape (K,)
         Middle of the bin of values, increasing.
     """
 
-    labels: NDArray[np.int32]
+    codes: NDArray[np.int32]
+    kept: NDArray[np.int64]
+    num_codes: int
     sizes: NDArray[np.int64]
     midpoints: NDArray[np.float64]
+    # Members of each code up to the end of each block, shape (blocks, num_codes); none for many
+    # codes.
+    _counts: NDArray[np.int32] | None = field(default=None, repr=False)
 
     @property
     def num_megastates(self) -> int:
         """Number of mega-states K."""
         return len(self.sizes)
 
+    @functools.cached_property
+    def labels(self) -> NDArray[np.int32]:
+        """Mega-state of each state, from 0 to K - 1, shape (S,)."""
+        if self.num_megastates == self.num_codes:
+            return self.codes
+        label_of_code = np.zeros(self.num_codes, dtype=np.int32)
+        label_of_code[self.kept] = np.arange(self.num_megastates, dtype=np.int32)
+        return label_of_code[self.codes]
 
-def aggregate_by_value(V: NDArray[np.float64], epsilon: float) -> Aggregation:
+    def expand(
+        self, table: NDArray[np.float64], out: NDArray[np.float64], num_threads: int = 1
+    ) -> None:
+        """Write ``table[codes]`` into ``out``, shape (S,)."""
+        over_blocks(
+            lambda lo, hi: _expand(table, self.codes, out, lo, hi), len(out), num_threads, len(out)
+        )
+
+
+def aggregate_by_value(
+    V: NDArray[np.float64],
+    epsilon: float,
+    *,
+    extremes: tuple[float, float] | None = None,
+    out: NDArray[np.int32] | None = None,
+    num_threads: int = 1,
+) -> Aggregation:
     """Partition the states by value: Algorithm 2.
 
     Parameters
@@ -53,6 +101,12 @@ def aggregate_by_value(V: NDArray[np.float64], epsilon: float) -> Aggregation:
         Costs-to-go, finite.
     epsilon : float
         Width of a bin, positive, in the unit of V.
+    extremes : tuple of float, optional
+        ``min V`` and ``max V``, where they are known: looking for them costs a pass over V.
+    out : ndarray of int32, shape (S,), optional
+        Where to put the codes; a new array by default.
+    num_threads : int
+        Threads to use where V is long enough; the result is the same on any number.
 
     Raises
     ------
@@ -64,7 +118,7 @@ def aggregate_by_value(V: NDArray[np.float64], epsilon: float) -> Aggregation:
     V = np.ascontiguousarray(V, dtype=np.float64)
     if V.ndim != 1 or len(V) == 0:
         raise ValueError(f"V must have shape (S,), not empty, got {V.shape}")
-    low, high = float(V.min()), float(V.max())
+    low, high = (float(V.min()), float(V.max())) if extremes is None else extremes
     if not (math.isfinite(low) and math.isfinite(high)):
         bad = int(np.flatnonzero(~np.isfinite(V))[0])
         raise ValueError(f"V[{bad}] = {V[bad]} must be finite")
@@ -75,21 +129,22 @@ def aggregate_by_value(V: NDArray[np.float64], epsilon: float) -> Aggregation:
             f"{1.1 * (high - low) / 2.0**53:.1e} tells their bins apart"
         )
     num_bins = max(1, math.ceil(width))
+    codes = np.empty(len(V), dtype=np.int32) if out is None else out
+    counts: NDArray[np.int32] | None = None
     if num_bins <= 4 * len(V) + 1024:
-        labels, counts = _bins(V, low, epsilon, num_bins)
-        kept = np.flatnonzero(counts)
-        if len(kept) < num_bins:
-            new_label = np.zeros(num_bins, dtype=np.int32)
-            new_label[kept] = np.arange(len(kept), dtype=np.int32)
-            labels = new_label[labels]
-        sizes = counts[kept]
+        counts = _count(readonly(V), low, float(epsilon), num_bins, codes, num_threads)
+        totals = counts[-1]
+        bins = kept = np.flatnonzero(totals)
+        sizes, num_codes = totals[kept].astype(np.int64), num_bins
     else:
         # Far more bins than states: sort the states instead of counting over bins.
         index = np.minimum(np.floor((V - low) / epsilon), num_bins - 1)
-        kept, labels, sizes = np.unique(index, return_inverse=True, return_counts=True)
-        labels = labels.astype(np.int32)
-    midpoints = np.asarray(low + (kept + 0.5) * epsilon, dtype=np.float64)
-    return Aggregation(labels, sizes, midpoints)
+        bins, labels, sizes = np.unique(index, return_inverse=True, return_counts=True)
+        codes[:] = labels
+        num_codes = len(bins)
+        kept = np.arange(num_codes)
+    midpoints = np.asarray(low + (bins + 0.5) * epsilon, dtype=np.float64)
+    return Aggregation(codes, kept, num_codes, sizes, midpoints, counts)
 
 
 def draw_representatives(
@@ -109,40 +164,147 @@ def draw_representatives(
         Draw ``i`` of mega-state ``j`` is its member number ``floor(uniforms[i, j] * size)``, in
         the order of the states.
     """
-    ranks = np.minimum((uniforms * aggregation.sizes).astype(np.int64), aggregation.sizes - 1)
-    order = np.argsort(ranks.T, axis=1, kind="stable")
-    sorted_ranks = np.take_along_axis(ranks.T, order, axis=1)
-    return _members(aggregation.labels, sorted_ranks, order)
+    sizes, codes, counts = aggregation.sizes, aggregation.codes, aggregation._counts
+    ranks = np.minimum((uniforms * sizes).astype(np.int64), sizes - 1)
+    reads = ranks.size * min(_BLOCK, len(codes))
+    by_block = counts is not None and len(counts) == _num_blocks(len(codes))
+    if by_block and reads <= _READS_PER_STATE * len(codes):
+        return _members(codes, counts, aggregation.kept, ranks)
+    totals = np.zeros(aggregation.num_codes, dtype=np.int64)
+    totals[aggregation.kept] = sizes
+    first = np.cumsum(totals) - totals
+    wanted = first[aggregation.kept] + ranks
+    return _sorted(codes, first)[wanted].astype(np.int64)
 
 
-@njit(cache=True)
-def _bins(V, low, epsilon, num_bins):  # type: ignore[no-untyped-def]
-    labels = np.empty(len(V), dtype=np.int32)
-    counts = np.zeros(num_bins, dtype=np.int64)
-    for s in range(len(V)):
-        i = min(int((V[s] - low) / epsilon), num_bins - 1)
-        labels[s] = i
-        counts[i] += 1
-    return labels, counts
+def _num_blocks(num_states: int) -> int:
+    return -(-num_states // _BLOCK)
 
 
-@njit(cache=True)
-def _members(labels, sorted_ranks, order):  # type: ignore[no-untyped-def]
-    """Find the members of the given ranks in one pass over the states."""
-    num_megastates, num_draws = sorted_ranks.shape
+def _count(
+    V: NDArray[np.float64],
+    low: float,
+    epsilon: float,
+    num_bins: int,
+    codes: NDArray[np.int32],
+    num_threads: int,
+) -> NDArray[np.int32]:
+    """Write the bin of each state into ``codes``; return the counts up to each block's end.
+
+    One row for all blocks where there are more bins than states in a block.
+    """
+    num_blocks = _num_blocks(len(V))
+    if num_bins > _BLOCK:
+        counts = np.zeros((1, num_bins), dtype=np.int32)
+        _bins(V, low, epsilon, codes, counts, 0, num_blocks)
+        return counts
+    counts = np.zeros((num_blocks, num_bins), dtype=np.int32)
+    over_blocks(
+        lambda lo, hi: _bins(V, low, epsilon, codes, counts, lo, hi),
+        num_blocks,
+        num_threads,
+        len(V),
+    )
+    _add_up(counts)
+    return counts
+
+
+@njit(cache=True, inline="always")
+def _bin(value, low, epsilon, last):  # type: ignore[no-untyped-def]
+    # Clipped as a float: a value that is no number must not become an index out of range.
+    position = (value - low) / epsilon
+    position = position if position < last else last
+    return np.int32(position if position > 0.0 else 0.0)
+
+
+@njit(cache=True, nogil=True)
+def _bins(V, low, epsilon, codes, counts, lo, hi):  # type: ignore[no-untyped-def]
+    """Find the bin of each state in the blocks from lo to hi, and count them.
+
+    Block b is counted in row b of ``counts``, shape (blocks, num_bins), or the only one.
+    """
+    num_rows, num_bins = counts.shape
+    last = num_bins - 1.0
+    full = min(hi, len(V) // _BLOCK)
+    b = lo
+    # Neighbours often share a bin, and adding to one count must wait for the last addition to it:
+    # four blocks in step have four counts, which take a third of the time.
+    while b + 4 <= full:
+        values = V[b * _BLOCK : (b + 4) * _BLOCK]
+        found = codes[b * _BLOCK : (b + 4) * _BLOCK]
+        for i in range(4 * _BLOCK):  # apart from the counting, so that it is vectorised
+            found[i] = _bin(values[i], low, epsilon, last)
+        row0 = counts[min(b, num_rows - 1)]
+        row1 = counts[min(b + 1, num_rows - 1)]
+        row2 = counts[min(b + 2, num_rows - 1)]
+        row3 = counts[min(b + 3, num_rows - 1)]
+        # Unsigned: no code is negative, which numba would check.
+        for i in range(_BLOCK):
+            row0[np.uint32(found[i])] += 1
+            row1[np.uint32(found[i + _BLOCK])] += 1
+            row2[np.uint32(found[i + 2 * _BLOCK])] += 1
+            row3[np.uint32(found[i + 3 * _BLOCK])] += 1
+        b += 4
+    for s in range(b * _BLOCK, min(hi * _BLOCK, len(V))):
+        code = _bin(V[s], low, epsilon, last)
+        codes[s] = code
+        counts[min(s // _BLOCK, num_rows - 1), code] += 1
+
+
+@njit(cache=True, nogil=True)
+def _add_up(counts):  # type: ignore[no-untyped-def]
+    # By rows: numpy goes by columns, which takes ten times as long.
+    for b in range(1, counts.shape[0]):
+        earlier, row = counts[b - 1], counts[b]
+        for i in range(len(row)):
+            row[i] += earlier[i]
+
+
+@njit(cache=True, nogil=True)
+def _members(codes, counts, kept, ranks):  # type: ignore[no-untyped-def]
+    """Return the state of each rank, shape (N, K): by halving to the block, then within it."""
+    num_draws, num_megastates = ranks.shape
     states = np.empty((num_draws, num_megastates), dtype=np.int64)
-    seen = np.zeros(num_megastates, dtype=np.int64)
-    found = np.zeros(num_megastates, dtype=np.int64)
-    wanted = sorted_ranks[:, 0].copy()
-    for s in range(len(labels)):
-        j = labels[s]
-        rank = seen[j]
-        seen[j] = rank + 1
-        if rank == wanted[j]:
-            i = found[j]
-            while i < num_draws and sorted_ranks[j, i] == rank:
-                states[order[j, i], j] = s
-                i += 1
-            found[j] = i
-            wanted[j] = sorted_ranks[j, i] if i < num_draws else -1
+    for i in range(num_draws):
+        for j in range(num_megastates):
+            code, missing = np.int32(kept[j]), ranks[i, j]
+            block, end = 0, counts.shape[0] - 1
+            while block < end:
+                middle = (block + end) // 2
+                if counts[middle, code] <= missing:
+                    block = middle + 1
+                else:
+                    end = middle
+            if block > 0:
+                missing -= counts[block - 1, code]
+            s = block * _BLOCK
+            while s + _CHUNK <= len(codes):
+                chunk = codes[s : s + _CHUNK]
+                found = np.int32(0)  # as wide as the codes, so that vectors hold as many
+                for k in range(_CHUNK):
+                    found = np.int32(found + np.int32(chunk[k] == code))
+                if found > missing:
+                    break
+                missing -= found
+                s += _CHUNK
+            while codes[s] != code or missing > 0:
+                missing -= 1 if codes[s] == code else 0
+                s += 1
+            states[i, j] = s
     return states
+
+
+@njit(cache=True, nogil=True)
+def _expand(table, codes, out, lo, hi):  # type: ignore[no-untyped-def]
+    for s in range(lo, hi):
+        out[s] = table[np.uint32(codes[s])]
+
+
+@njit(cache=True, nogil=True)
+def _sorted(codes, first):  # type: ignore[no-untyped-def]
+    """Return the states by code, shape (S,); ``first`` counts those of lesser codes, used up."""
+    order = np.empty(len(codes), dtype=np.int32)
+    for s in range(len(codes)):
+        order[first[codes[s]]] = s
+        first[codes[s]] += 1
+    return order

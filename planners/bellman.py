@@ -3,24 +3,25 @@
     (TV)(s) = T_s(V) = min_a c(s,a) + gamma sum_s' P(s'|s,a) V(s')
 
 over the available actions of ``s``; ``T_s(V) = 0`` in terminal states.  Solvers are written on the
-small interface `Backups`; what a layout needs stands here once: `_move_backup` for shared
-successors with slip (`aggmaze.move_mdp`), `_sparse_q` for general sparse rows.  The same formula
-serves full sweeps, which read V(s'), and mega-states, which read W(label(s')).
+small interface `Backups`; the formulas are in `planners.kernels`, once for each layout.  Values do
+not depend on the number of threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from types import ModuleType
+from typing import Any, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from aggmaze.mdp import TabularMDP, readonly
 from aggmaze.move_mdp import MoveMDP
 from planners import compiling
+from planners.kernels import moves, sparse
+from planners.threads import over_blocks
 
 Model = TabularMDP | MoveMDP
 
@@ -42,12 +43,16 @@ class Sweep:
         Extremes of ``TV - V`` over all states.
     low, high : float
         Extremes of ``TV``.
+    in_place : bool
+        Whether states were backed up one after another, each from the new values of those before
+        it; V is then what there was before.
     """
 
     residual_low: float
     residual_high: float
     low: float
     high: float
+    in_place: bool = False
 
     @property
     def residual(self) -> float:
@@ -70,8 +75,52 @@ class Backups(Protocol):
     def max_cost(self) -> float:
         """Largest size of the cost of an available action."""
 
-    def sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
-        """Write TV into ``out``, shape (S,) both, and return its extremes."""
+    @property
+    def num_threads(self) -> int:
+        """Number of threads that sweeps may use; no value depends on it."""
+
+    @property
+    def tables(self) -> tuple[NDArray[Any], ...]:
+        """The read-only arrays that the kernels of the layout take first."""
+
+    @property
+    def work(self) -> int:
+        """Outcomes that a full sweep reads."""
+
+    @property
+    def row_error(self) -> float:
+        """Largest distance of the sum of a row of probabilities from 1."""
+
+    @property
+    def most_left(self) -> float:
+        """Largest probability, over states and actions, of a next state that is not terminal."""
+
+    def sweep(
+        self,
+        V: NDArray[np.float64],
+        out: NDArray[np.float64],
+        actions: NDArray[np.int32] | None = None,
+    ) -> Sweep:
+        """Write TV into ``out``, shape (S,) both, and return its extremes.
+
+        Where asked for, write the first action that attains it into ``actions``, shape (S,).
+        """
+
+    def gauss_seidel(
+        self,
+        V: NDArray[np.float64],
+        order: NDArray[np.int32] | None = None,
+        reverse: bool = False,
+    ) -> Sweep:
+        """Back up each state in place, with its loops to itself solved for, in an order of states.
+
+        By default the order of the states, or its reverse.
+        """
+
+    def policy_sweep(
+        self, policy: NDArray[np.int32], V: NDArray[np.float64], out: NDArray[np.float64]
+    ) -> Sweep:
+        """Write ``c_pi + gamma P_pi V`` into ``out`` for a policy of available actions."""
 
     def aggregated(
         self,
@@ -86,248 +135,24 @@ class Backups(Protocol):
         """Return ``c(s,a) + gamma sum P V``, shape (S, A); +inf where masked."""
 
     def greedy(
-        self, V: NDArray[np.float64], distances: NDArray[np.float64], slack: float, tie: float
+        self,
+        V: NDArray[np.float64],
+        distances: Callable[[], NDArray[np.float64]],
+        slack: float,
+        tie: float,
     ) -> NDArray[np.int64]:
         """Return the action of least expected distance among those within ``slack`` of the best.
 
-        Among several of that distance, the first whose value is within ``tie`` of their best.
+        Among several of that distance, the first whose value is within ``tie`` of their best.  The
+        distances of all states are asked for only where some state has a choice.
         """
 
     def rounding(self, max_value: float) -> float:
         """Bound the error of a computed ``T_s V`` where ``max_value`` bounds |V| and |TV|."""
 
-
-# ---------------------------------------------------------------------------------------------
-# Kernels.  Helpers are inlined by numba: an ordinary call for each state makes a sweep four times
-# slower.  Extremes are kept by comparison, which costs less than min() and max() do.
-
-# Shared successors with slip.
-
-_LARGEST = float(np.finfo(np.float64).max)
-_NO_LABELS = readonly(np.empty(0, dtype=np.int32))
-
-
-@njit(cache=True, inline="always")
-def _move_backup(  # type: ignore[no-untyped-def]
-    successors, move_costs, chosen, every, reverses, gamma, V, labels, aggregated, s
-):
-    # Without branches on availability, which mazes make hard to predict: half the time.
-    total = 0.0
-    smallest = np.inf
-    largest = -np.inf
-    n = 0
-    for m in range(successors.shape[1]):
-        cost = move_costs[s, m]
-        following = successors[s, m]
-        q = cost + gamma * (V[labels[following]] if aggregated else V[following])
-        available = cost < np.inf
-        total += q if available else 0.0
-        n += 1 if available else 0
-        smallest = q if q < smallest else smallest
-        if reverses:
-            largest = q if available and q > largest else largest
-    extreme = smallest
-    if reverses and chosen[n] < 0.0:
-        extreme = largest
-    return chosen[n] * extreme + every[n] * total if n > 0 else 0.0
-
-
-@njit(cache=True)
-def _move_sweep(successors, move_costs, chosen, every, gamma, V, out):  # type: ignore[no-untyped-def]
-    # Whether it may pay to choose the worst move, hoping to slip: with p < 1/n.
-    reverses = chosen.min() < 0.0
-    residual_low, residual_high, low, high = np.inf, -np.inf, np.inf, -np.inf
-    for s in range(successors.shape[0]):
-        value = _move_backup(
-            successors, move_costs, chosen, every, reverses, gamma, V, _NO_LABELS, False, s
-        )
-        residual = value - V[s]
-        residual_low = residual if residual < residual_low else residual_low
-        residual_high = residual if residual > residual_high else residual_high
-        low = value if value < low else low
-        high = value if value > high else high
-        out[s] = value
-    return residual_low, residual_high, low, high
-
-
-@njit(cache=True)
-def _move_aggregated(  # type: ignore[no-untyped-def]
-    successors, move_costs, chosen, every, gamma, states, W, labels, out
-):
-    reverses = chosen.min() < 0.0
-    for j in range(len(states)):
-        out[j] = _move_backup(
-            successors, move_costs, chosen, every, reverses, gamma, W, labels, True, states[j]
-        )
-
-
-@njit(cache=True, inline="always")
-def _move_actions(successors, move_costs, chosen, every, gamma, V, s, Q):  # type: ignore[no-untyped-def]
-    """Write the value of each action in a state into Q, shape (M,); return their number."""
-    total = 0.0
-    n = 0
-    for m in range(len(Q)):
-        cost = move_costs[s, m]
-        Q[m] = np.inf
-        if cost < np.inf:
-            Q[m] = cost + gamma * V[successors[s, m]]
-            total += Q[m]
-            n += 1
-    for m in range(len(Q)):
-        if Q[m] < np.inf:
-            Q[m] = chosen[n] * Q[m] + every[n] * total
-    return n
-
-
-@njit(cache=True)
-def _move_q_values(successors, move_costs, chosen, every, gamma, V, Q):  # type: ignore[no-untyped-def]
-    for s in range(successors.shape[0]):
-        if _move_actions(successors, move_costs, chosen, every, gamma, V, s, Q[s]) == 0:
-            Q[s] = 0.0
-
-
-@njit(cache=True)
-def _move_greedy(  # type: ignore[no-untyped-def]
-    successors, move_costs, chosen, every, gamma, V, distances, slack, tie, policy
-):
-    num_moves = successors.shape[1]
-    Q = np.empty(num_moves)
-    steps = np.empty(num_moves)
-    for s in range(successors.shape[0]):
-        n = _move_actions(successors, move_costs, chosen, every, gamma, V, s, Q)
-        total = 0.0
-        for m in range(num_moves):
-            if move_costs[s, m] < np.inf:
-                total += distances[successors[s, m]]
-        for m in range(num_moves):
-            steps[m] = chosen[n] * distances[successors[s, m]] + every[n] * total
-        policy[s] = _pick(Q, steps, slack, tie)
-
-
-@njit(cache=True, inline="always")
-def _pick(Q, steps, slack, tie):  # type: ignore[no-untyped-def]
-    """Choose an action as `Backups.greedy` says; Q is +inf where it is unavailable."""
-    best = np.inf
-    for a in range(len(Q)):
-        best = Q[a] if Q[a] < best else best
-    if not best < np.inf:
-        return 0  # no action is available
-    limit = min(best + slack, _LARGEST)
-    least = np.inf
-    for a in range(len(Q)):
-        if Q[a] <= limit and steps[a] < least:
-            least = steps[a]
-    # Distances are small integers or means of such: 1e-9 is rounding.
-    least += 1e-9
-    best_of_least = np.inf
-    for a in range(len(Q)):
-        if Q[a] <= limit and steps[a] <= least and Q[a] < best_of_least:
-            best_of_least = Q[a]
-    for a in range(len(Q)):
-        if Q[a] <= limit and steps[a] <= least and Q[a] <= best_of_least + tie:
-            return a
-    return 0
-
-
-# General sparse rows.
-
-
-@njit(cache=True, inline="always")
-def _sparse_q(indptr, indices, probabilities, costs, gamma, V, labels, aggregated, s, a):  # type: ignore[no-untyped-def]
-    row = s * costs.shape[1] + a
-    mean = 0.0
-    for entry in range(indptr[row], indptr[row + 1]):
-        following = indices[entry]
-        mean += probabilities[entry] * (V[labels[following]] if aggregated else V[following])
-    return costs[s, a] + gamma * mean
-
-
-@njit(cache=True, inline="always")
-def _sparse_backup(  # type: ignore[no-untyped-def]
-    indptr, indices, probabilities, costs, mask, terminal, gamma, V, labels, aggregated, s
-):
-    if terminal[s]:
-        return 0.0
-    best = np.inf
-    for a in range(costs.shape[1]):
-        if mask[s, a]:
-            q = _sparse_q(indptr, indices, probabilities, costs, gamma, V, labels, aggregated, s, a)
-            best = q if q < best else best
-    return best
-
-
-@njit(cache=True)
-def _sparse_sweep(indptr, indices, probabilities, costs, mask, terminal, gamma, V, out):  # type: ignore[no-untyped-def]
-    residual_low, residual_high, low, high = np.inf, -np.inf, np.inf, -np.inf
-    for s in range(costs.shape[0]):
-        value = _sparse_backup(
-            indptr, indices, probabilities, costs, mask, terminal, gamma, V, _NO_LABELS, False, s
-        )
-        residual = value - V[s]
-        residual_low = residual if residual < residual_low else residual_low
-        residual_high = residual if residual > residual_high else residual_high
-        low = value if value < low else low
-        high = value if value > high else high
-        out[s] = value
-    return residual_low, residual_high, low, high
-
-
-@njit(cache=True)
-def _sparse_aggregated(  # type: ignore[no-untyped-def]
-    indptr, indices, probabilities, costs, mask, terminal, gamma, states, W, labels, out
-):
-    for j in range(len(states)):
-        out[j] = _sparse_backup(
-            indptr, indices, probabilities, costs, mask, terminal, gamma, W, labels, True, states[j]
-        )
-
-
-@njit(cache=True)
-def _sparse_q_values(indptr, indices, probabilities, costs, mask, terminal, gamma, V, Q):  # type: ignore[no-untyped-def]
-    for s in range(costs.shape[0]):
-        for a in range(costs.shape[1]):
-            if terminal[s]:
-                Q[s, a] = 0.0
-            elif mask[s, a]:
-                Q[s, a] = _sparse_q(
-                    indptr, indices, probabilities, costs, gamma, V, _NO_LABELS, False, s, a
-                )
-            else:
-                Q[s, a] = np.inf
-
-
-@njit(cache=True)
-def _sparse_greedy(  # type: ignore[no-untyped-def]
-    indptr, indices, probabilities, costs, mask, terminal, gamma, V, distances, slack, tie, policy
-):
-    num_actions = costs.shape[1]
-    Q = np.empty(num_actions)
-    steps = np.empty(num_actions)
-    for s in range(costs.shape[0]):
-        for a in range(num_actions):
-            Q[a] = np.inf
-            if mask[s, a]:
-                Q[a] = _sparse_q(
-                    indptr, indices, probabilities, costs, gamma, V, _NO_LABELS, False, s, a
-                )
-                row = s * num_actions + a
-                steps[a] = 0.0
-                for entry in range(indptr[row], indptr[row + 1]):
-                    steps[a] += probabilities[entry] * distances[indices[entry]]
-        policy[s] = 0 if terminal[s] else _pick(Q, steps, slack, tie)
-
-
-# ---------------------------------------------------------------------------------------------
-# The interface.
-
-
-class Kernels(NamedTuple):
-    """The compiled functions of a layout, all of the same tables, gamma and what they act on."""
-
-    sweep: Callable[..., tuple[float, float, float, float]]
-    aggregated: Callable[..., None]
-    q_values: Callable[..., None]
-    greedy: Callable[..., None]
+    @property
+    def least_rounding(self) -> float:
+        """The least share of ``max_value`` that `rounding` can come to, whatever the costs."""
 
 
 class _CompiledBackups:
@@ -337,19 +162,56 @@ class _CompiledBackups:
         self,
         model: Model,
         gamma: float,
-        kernels: Kernels,
+        num_threads: int,
+        kernels: ModuleType,
         tables: tuple[NDArray[Any], ...],
-        max_cost: float,
+        work: int,
     ) -> None:
         self.model = model
         self.gamma = gamma
-        self.max_cost = max_cost
+        self.num_threads = num_threads
+        self.tables = tables
+        self.work = work
+        self.max_cost = 0.0
+        self.row_error = 0.0
+        self.most_left = 1.0
         self._kernels = kernels
-        self._tables = tables
+        self._operations = 0.0
 
-    def sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
+    @property
+    def least_rounding(self) -> float:
+        """The least share of the largest value that rounding can come to."""
+        return self._operations * UNIT_ROUNDOFF * self.gamma
+
+    def sweep(
+        self,
+        V: NDArray[np.float64],
+        out: NDArray[np.float64],
+        actions: NDArray[np.int32] | None = None,
+    ) -> Sweep:
         """Write TV into ``out``."""
-        return Sweep(*self._kernels.sweep(*self._tables, self.gamma, V, out))
+        if actions is None:
+            return self._sweep(self._kernels.sweep, V, out)
+        return self._sweep(self._kernels.greedy_sweep, V, out, actions)
+
+    def gauss_seidel(
+        self,
+        V: NDArray[np.float64],
+        order: NDArray[np.int32] | None = None,
+        reverse: bool = False,
+    ) -> Sweep:
+        """Back up each state in place."""
+        states = _IN_ORDER if order is None else readonly(order)
+        residual_low, residual_high, low, high = self._kernels.gauss_seidel(
+            *self.tables, self.gamma, V, states, reverse, 0, len(V)
+        )
+        return Sweep(residual_low, residual_high, low, high, in_place=True)
+
+    def policy_sweep(
+        self, policy: NDArray[np.int32], V: NDArray[np.float64], out: NDArray[np.float64]
+    ) -> Sweep:
+        """Write the backups by the policy into ``out``."""
+        return self._sweep(self._kernels.policy_sweep, policy, V, out)
 
     def aggregated(
         self,
@@ -359,35 +221,64 @@ class _CompiledBackups:
         out: NDArray[np.float64],
     ) -> None:
         """Write the backups of the listed states under aggregation into ``out``."""
-        self._kernels.aggregated(*self._tables, self.gamma, states, W, labels, out)
+        self._kernels.aggregated(*self.tables, self.gamma, states, W, labels, out)
 
     def q_values(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the value of each action, shape (S, A)."""
         Q = np.empty((self.model.num_states, self.model.num_actions))
-        self._kernels.q_values(*self._tables, self.gamma, V, Q)
+        self._over_states(self._kernels.q_values, V, Q)
         return Q
 
     def greedy(
-        self, V: NDArray[np.float64], distances: NDArray[np.float64], slack: float, tie: float
+        self,
+        V: NDArray[np.float64],
+        distances: Callable[[], NDArray[np.float64]],
+        slack: float,
+        tie: float,
     ) -> NDArray[np.int64]:
         """Return the policy that is greedy within ``slack``."""
         policy = np.empty(self.model.num_states, dtype=np.int64)
-        self._kernels.greedy(*self._tables, self.gamma, V, distances, slack, tie, policy)
+        if sum(self._over_states(self._kernels.clear_actions, V, slack, policy)):
+            self._over_states(self._kernels.greedy, V, distances(), slack, tie, policy)
         return policy
+
+    def _sweep(self, kernel: Callable[..., Any], *arguments: Any) -> Sweep:
+        residual_low, residual_high, low, high = zip(
+            *self._over_states(kernel, *arguments), strict=True
+        )
+        return Sweep(min(residual_low), max(residual_high), min(low), max(high))
+
+    def _over_states(
+        self, kernel: Callable[..., Any], *arguments: Any, discounted: bool = True
+    ) -> list[Any]:
+        arguments = (*self.tables, *([self.gamma] if discounted else []), *arguments)
+        return over_blocks(
+            lambda lo, hi: kernel(*arguments, lo, hi),
+            self.model.num_states,
+            self.num_threads,
+            self.work,
+        )
+
+
+# The order of the states.
+_IN_ORDER = readonly(np.empty(0, dtype=np.int32))
 
 
 class MoveBackups(_CompiledBackups):
     """Backups of a `MoveMDP`."""
 
-    def __init__(self, model: MoveMDP, gamma: float) -> None:
+    def __init__(self, model: MoveMDP, gamma: float, num_threads: int) -> None:
         super().__init__(
             model,
             gamma,
-            Kernels(_move_sweep, _move_aggregated, _move_q_values, _move_greedy),
+            num_threads,
+            moves,
             (readonly(model.successors), readonly(model.move_costs), *model.slip_weights),
-            float(np.abs(model.move_costs).max(where=model.available, initial=0.0)),
+            model.successors.size,
         )
+        self.max_cost = float(max(self._over_states(moves.largest_cost, discounted=False)))
         self._slips = model.p < 1.0
+        self._operations = 2 * (model.num_actions + 10)
 
     def rounding(self, max_value: float) -> float:
         """Bound the rounding error of a backup.
@@ -401,18 +292,19 @@ class MoveBackups(_CompiledBackups):
         size = self.max_cost + self.gamma * max_value
         if not self._slips:
             size = min(size, unslipped_size(self.gamma, max_value))
-        return _rounding(2 * (self.model.num_actions + 10), size)
+        return _rounding(self._operations, size)
 
 
 class SparseBackups(_CompiledBackups):
     """Backups of a `TabularMDP`."""
 
-    def __init__(self, model: TabularMDP, gamma: float) -> None:
+    def __init__(self, model: TabularMDP, gamma: float, num_threads: int) -> None:
         matrix = model.transitions
         super().__init__(
             model,
             gamma,
-            Kernels(_sparse_sweep, _sparse_aggregated, _sparse_q_values, _sparse_greedy),
+            num_threads,
+            sparse,
             (
                 readonly(matrix.indptr.astype(np.int64)),
                 readonly(matrix.indices.astype(np.int32, copy=False)),
@@ -421,9 +313,12 @@ class SparseBackups(_CompiledBackups):
                 readonly(model.action_mask),
                 readonly(model.terminal),
             ),
-            float(np.abs(model.costs).max(where=model.action_mask, initial=0.0)),
+            int(matrix.nnz),
         )
-        self._longest_row = int(np.diff(matrix.indptr).max())
+        self.max_cost = float(np.abs(model.costs).max(where=model.action_mask, initial=0.0))
+        error, self.most_left, longest = model.row_sums
+        self.row_error = error + (longest + 4) * UNIT_ROUNDOFF
+        self._operations = 1.0001 * (longest + 4)
 
     def rounding(self, max_value: float) -> float:
         """Bound the rounding error of a backup.
@@ -433,7 +328,7 @@ class SparseBackups(_CompiledBackups):
         1e-9), or of `unslipped_size`.
         """
         size = min(self.max_cost + self.gamma * max_value, unslipped_size(self.gamma, max_value))
-        return _rounding(1.0001 * (self._longest_row + 4), size)
+        return _rounding(self._operations, size)
 
 
 def unslipped_size(gamma: float, max_value: float) -> float:
@@ -450,6 +345,8 @@ def _rounding(operations: float, size: float) -> float:
     return operations * UNIT_ROUNDOFF * size + UNDERFLOW if size > 0 else 0.0
 
 
-def backups(model: Model, gamma: float) -> Backups:
+def backups(model: Model, gamma: float, num_threads: int = 1) -> Backups:
     """Return the backups of a model at a discount in [0, 1)."""
-    return MoveBackups(model, gamma) if isinstance(model, MoveMDP) else SparseBackups(model, gamma)
+    if isinstance(model, MoveMDP):
+        return MoveBackups(model, gamma, num_threads)
+    return SparseBackups(model, gamma, num_threads)

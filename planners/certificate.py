@@ -10,6 +10,15 @@ the mirror image (MacQueen, "A modified dynamic programming method for Markovian
 1966).  For d < 0 the worst row sum is 1 - eta instead.  Terminal states have T = 0 whatever d is,
 so where there are any, max r counts as at least 0 and min r as at most 0.
 
+Where V is 0 in terminal states, only the others need to be shifted, so that the sums of rows are
+those over states that are not terminal: gamma times the largest of them takes the place of gamma.
+
+A sweep in place computes V'(s) = T_s(M) from a mixture M of V and V'.  Let d >= 0 bound V' - V;
+then V' <= M + d, so T_s(V' + D) <= T_s(M) + gamma (d + D) <= V'(s) + D for any D from
+gamma d / (1 - gamma) on, and V* <= V' + D.  That is the bound above on TV, with the range of r
+reaching 0.  It holds too where a state's loops to itself are solved for, since V'(s) then is among
+what M holds.
+
 The computed TV is off by at most `Backups.rounding`, so the range of r is widened by that before
 use, and the result by the roundings of this file.
 """
@@ -20,7 +29,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aggmaze.mdp import TabularMDP
 from planners.bellman import UNIT_ROUNDOFF, Backups, Sweep
 
 # Each bound takes fewer than eight roundings.
@@ -66,32 +74,41 @@ class Certifier:
         self._gamma = backups.gamma
         terminal = backups.model.terminal
         self._some_terminal, self._all_terminal = bool(terminal.any()), bool(terminal.all())
-        # gamma times the largest and the least sum of a row.
-        self._largest = self._least = backups.gamma
-        if isinstance(backups.model, TabularMDP):
-            matrix = backups.model.transitions
-            sums = matrix.sum(axis=1)[backups.model.action_mask.reshape(-1)]
-            error = float(np.abs(sums - 1.0).max())
-            error += (int(np.diff(matrix.indptr).max()) + 4) * UNIT_ROUNDOFF
-            self._largest, self._least = (backups.gamma * (1 + s * error) for s in (1, -1))
+        # gamma times the largest and the least sum of a row, and the largest over states that are
+        # not terminal.
+        gamma, error = backups.gamma, backups.row_error
+        self._largest, self._least = gamma * (1 + error), gamma * (1 - error)
+        self._largest_left = gamma * (min(1.0, backups.most_left) + error)
 
-    def of_argument(self, sweep: Sweep) -> Certificate:
-        """Return the bounds on ``V* - V`` for the V that was swept."""
+    def of_argument(self, sweep: Sweep, anchored: bool = False) -> Certificate:
+        """Return the bounds on ``V* - V`` for the V that was swept.
+
+        ``anchored`` says that V is 0 in terminal states.
+        """
         if self._all_terminal:
             return Certificate(sweep.residual_low, sweep.residual_high, 0.0)
-        residuals, rounding = self._residuals(sweep)
+        residuals, rounding = self._residuals(sweep, anchored)
         low, high = (_amplified(residual, g) for residual, g in residuals)
         return self._widened(low, high, 0.0, rounding)
 
-    def of_image(self, sweep: Sweep) -> Certificate:
-        """Return the bounds on ``V* - TV`` for the TV that the sweep computed."""
+    def of_image(self, sweep: Sweep, anchored: bool = False) -> Certificate:
+        """Return the bounds on ``V* - TV`` for the TV that the sweep computed.
+
+        ``anchored`` says that V is 0 in terminal states.
+        """
         if self._all_terminal:
             return Certificate(0.0, 0.0, 0.0)
-        residuals, rounding = self._residuals(sweep)
+        residuals, rounding = self._residuals(sweep, anchored)
         low, high = (g * _amplified(residual, g) for residual, g in residuals)
         # TV is computed, and so is its sum with the midpoint.
         size = max(-sweep.low, sweep.high) + max(-low, high)
         return self._widened(low, high, rounding + 4 * UNIT_ROUNDOFF * size, rounding)
+
+    @property
+    def least_tol(self) -> float:
+        """The least bound, relative to max|V|, that rounding leaves any V."""
+        share = self.backups.least_rounding + self._gamma * self.backups.row_error
+        return share / (1 - min(self._largest_left, self._gamma))
 
     def size(self, sweep: Sweep, shift: float) -> float:
         """Return max |TV + shift| over the states that are not terminal, or less if unsure."""
@@ -103,17 +120,24 @@ class Certifier:
             sizes.append(abs(sweep.high + shift))
         return max(sizes)
 
-    def _residuals(self, sweep: Sweep) -> tuple[tuple[tuple[float, float], ...], float]:
+    def _residuals(
+        self, sweep: Sweep, anchored: bool
+    ) -> tuple[tuple[tuple[float, float], ...], float]:
         """Return the safe range of r, each end with gamma times its row sum, and the rounding."""
         max_value = max(-sweep.low, sweep.high) + sweep.residual
-        rounding = self.backups.rounding(max_value)
+        # Rows that miss 1 are taken for rounded ones: the bounds cover those that were meant.
+        missing = self._gamma * self.backups.row_error * max_value
+        rounding = self.backups.rounding(max_value) + missing
+        if sweep.in_place:
+            rounding *= 2  # what solving for loops adds
         widen = rounding + UNIT_ROUNDOFF * sweep.residual
         low, high = sweep.residual_low - widen, sweep.residual_high + widen
-        if self._some_terminal:
+        if self._some_terminal or sweep.in_place:
             low, high = min(low, 0.0), max(high, 0.0)
+        largest = self._largest_left if anchored else self._largest
         ends = (
-            (low, self._largest if low < 0 else self._least),
-            (high, self._largest if high > 0 else self._least),
+            (low, largest if low < 0 else self._least),
+            (high, largest if high > 0 else self._least),
         )
         return ends, rounding
 
@@ -121,7 +145,7 @@ class Certifier:
         return Certificate(
             low - slack - _SLIP * abs(low),
             high + slack + _SLIP * abs(high),
-            rounding / (1 - self._gamma),
+            rounding / (1 - min(self._largest_left, self._gamma)),
         )
 
 

@@ -25,12 +25,11 @@ from numpy.typing import NDArray
 
 from aggmaze.mdp import readonly
 from planners.bellman import UNIT_ROUNDOFF
+from planners.krylov import bicgstab, size
 
-# A round of BiCGSTAB ends at this share of the residual it began with, or after so many steps, or
-# where the residual has grown so much.
+# A round of BiCGSTAB ends at this share of the residual it began with, or after so many steps.
 _REDUCTION = 1e-6
 _MOST_STEPS = 200
-_GROWTH = 1e6
 # Rows with more entries beyond the diagonal are not used to eliminate: a bound on the work.
 _LONG_ROW = 64
 
@@ -97,13 +96,13 @@ class ChainEquations:
         while True:
             trial = values + correction
             found = self._residual(right, trial)
-            if not _size(found) < enough:
+            if not size(found) < enough:
                 break
             values, residual = trial, found
-            rounded = 0.5 * self._operations * UNIT_ROUNDOFF * _size(values)
-            if _size(residual) <= rounded:
+            rounded = 0.5 * self._operations * UNIT_ROUNDOFF * size(values)
+            if size(residual) <= rounded:
                 break
-            enough = 0.5 * _size(residual)
+            enough = 0.5 * size(residual)
             correction = self._bicgstab(residual, 0.1 * rounded, max_value / scale)
         return self._solution(values, residual, scale)
 
@@ -114,7 +113,7 @@ class ChainEquations:
         for _ in range(num_steps):
             trial = values + self._preconditioned(residual)
             found = self._residual(right, trial)
-            if not _size(found) < math.inf:
+            if not size(found) < math.inf:
                 break
             values, residual = trial, found
         return self._solution(values, residual, scale)
@@ -125,7 +124,7 @@ class ChainEquations:
         So that squares of them neither overflow nor vanish.
         """
         right = np.where(self._fixed, 0.0, costs)[self._order]
-        scale = math.ldexp(1.0, math.frexp(_size(right))[1] - 1)
+        scale = math.ldexp(1.0, math.frexp(size(right))[1] - 1)
         return right / scale, scale
 
     def _solution(
@@ -138,7 +137,7 @@ class ChainEquations:
             scale * float(residual.min()),
             scale * float(residual.max()),
             # As many terms as the longest row has, and those of c and v itself.
-            scale * self._operations * UNIT_ROUNDOFF * (2.0 + 2.0 * _size(values)),
+            scale * self._operations * UNIT_ROUNDOFF * (2.0 + 2.0 * size(values)),
         )
 
     def _residual(
@@ -159,52 +158,27 @@ class ChainEquations:
     def _multiply(self, vector: NDArray[np.float64], out: NDArray[np.float64]) -> None:
         _product(*self._pattern, self._entries, vector, out)
 
+    def _apply(
+        self,
+        direction: NDArray[np.float64],
+        smoothed: NDArray[np.float64],
+        image: NDArray[np.float64],
+    ) -> None:
+        self._solve_factors(direction, smoothed)
+        self._multiply(smoothed, image)
+
     def _bicgstab(
         self, right: NDArray[np.float64], rounded: float, max_value: float
     ) -> NDArray[np.float64]:
-        """Solve A x = right until the residual is a small share of what it was, or rounding.
-
-        End too where it, or x, grows beyond reason.  Sums run in a fixed order, whatever the number
-        of threads.
-        """
-        x = np.zeros_like(right)
-        residual, shadow, direction = right.copy(), right, right.copy()
-        smoothed = np.empty_like(right)
-        image, second_image = np.empty_like(right), np.empty_like(right)
-        rho = _dot(shadow, residual)
-        target = max(_REDUCTION**2 * rho, len(right) * rounded**2)
-        limit = _GROWTH**2 * rho
-        for _ in range(_MOST_STEPS):
-            self._solve_factors(direction, smoothed)
-            self._multiply(smoothed, image)
-            alpha = _quotient(rho, _dot(shadow, image))
-            _add(x, alpha, smoothed)
-            _add(residual, -alpha, image)
-            self._solve_factors(residual, smoothed)
-            self._multiply(smoothed, second_image)
-            omega = _quotient(_dot(second_image, residual), _dot(second_image, second_image))
-            _add(x, omega, smoothed)
-            _add(residual, -omega, second_image)
-            previous, rho = rho, _dot(shadow, residual)
-            beta = _quotient(rho, previous) * _quotient(alpha, omega)
-            # A beta of 0: the method has broken down, or is at its end.
-            if beta == 0.0 or not target < _dot(residual, residual) < limit:
-                break
-            if max_value < math.inf and not _size(x) <= max_value:
-                break
-            _turn(direction, beta, omega, image, residual)
-        return x
-
-
-def _size(vector: NDArray[np.float64]) -> float:
-    """Return the sup norm, NaN where an entry is."""
-    return float(max(-vector.min(), vector.max()))
-
-
-def _quotient(numerator: float, denominator: float) -> float:
-    """Return a quotient, or 0 where there is none."""
-    quotient = numerator / denominator if denominator else 0.0
-    return quotient if math.isfinite(quotient) else 0.0
+        """Solve A x = right until the residual is a small share of what it was, or rounding."""
+        return bicgstab(
+            self._apply,
+            right,
+            reduction=_REDUCTION,
+            most_steps=_MOST_STEPS,
+            least_norm=math.sqrt(len(right)) * rounded,
+            max_value=max_value,
+        ).values
 
 
 @njit(cache=True)
@@ -361,23 +335,3 @@ def _residual(starts, columns, entries, right, vector, out):  # type: ignore[no-
     _product(starts, columns, entries, vector, out)
     for k in range(len(out)):
         out[k] = right[k] - out[k]
-
-
-@njit(cache=True)
-def _dot(x, y):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for i in range(len(x)):
-        total += x[i] * y[i]
-    return total
-
-
-@njit(cache=True)
-def _add(x, factor, y):  # type: ignore[no-untyped-def]
-    for i in range(len(x)):
-        x[i] += factor * y[i]
-
-
-@njit(cache=True)
-def _turn(direction, beta, omega, image, residual):  # type: ignore[no-untyped-def]
-    for i in range(len(direction)):
-        direction[i] = residual[i] + beta * (direction[i] - omega * image[i])

@@ -29,7 +29,7 @@ from planners.plotting import check_matplotlib, figure_format, plot_plan, save_f
 from planners.policies import greedy_path
 from planners.result import SolveResult, Status
 from planners.rollout import Rollouts, rollout
-from planners.solve import METHODS, is_success, solve
+from planners.solve import AUTO, METHODS, is_success, solve
 
 app = typer.Typer(
     add_completion=False,
@@ -103,13 +103,15 @@ def solve_command(
             "--set", metavar="KEY=VALUE", help="Argument of the environment: --set shape=50,50."
         ),
     ] = None,
-    method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = "value_iteration",
+    method: Annotated[str, typer.Option(help=f"One of {AUTO}, {', '.join(METHODS)}.")] = AUTO,
     tol: Annotated[float | None, typer.Option(help="Accuracy relative to max|V|.")] = None,
     atol: Annotated[float | None, typer.Option(help="Accuracy in the unit of V.")] = None,
     num_iterations: Annotated[int | None, typer.Option(help="Most iterations.")] = None,
     num_updates: Annotated[int | None, typer.Option(help="Most backups.")] = None,
     time_limit: Annotated[float | None, typer.Option(help="Most seconds.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Width of a bin of values.")] = None,
+    epsilon: Annotated[
+        str | None, typer.Option(help="Width of a bin of values, or shrink.")
+    ] = None,
     num_global: Annotated[int | None, typer.Option(help="Iterations of a global phase.")] = None,
     num_aggregated: Annotated[
         int | None, typer.Option(help="Iterations of an aggregated phase.")
@@ -117,7 +119,16 @@ def solve_command(
     step_size: Annotated[str | None, typer.Option(help="Such as t^-0.5, or a constant.")] = None,
     step_index: Annotated[str | None, typer.Option(help="total or phase.")] = None,
     first_step: Annotated[int | None, typer.Option(help="Where the step index begins.")] = None,
+    method_options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option", metavar="KEY=VALUE", help="Option of the method: --option inner_sweeps=10."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the method and the episodes.")] = 0,
+    num_threads: Annotated[
+        int | None, typer.Option("--threads", help="By default one for each core.")
+    ] = None,
     episodes: Annotated[int, typer.Option(help="Episodes to roll out; 0 for none.")] = 100,
     save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Write the result.")] = None,
     image: Annotated[
@@ -139,13 +150,17 @@ def solve_command(
     model = as_model(env)
     check_outputs(env, save, image)
     options: dict[str, Any] = {
-        "epsilon": epsilon,
+        "epsilon": _number_or_text(epsilon),
         "num_global": num_global,
         "num_aggregated": num_aggregated,
         "step_size": _number_or_text(step_size),
         "step_index": step_index,
         "first_step": first_step,
     }
+    options = {name: value for name, value in options.items() if value is not None}
+    for text in method_options or []:
+        name, value = parse_setting(text, "--option", "inner_sweeps=10")
+        options[name] = value
     with _ProgressLine() as line:
         result = solve(
             model,
@@ -157,8 +172,9 @@ def solve_command(
             num_updates=num_updates,
             time_limit=time_limit,
             seed=seed,
+            num_threads=num_threads,
             callback=line.show,
-            **{name: value for name, value in options.items() if value is not None},
+            **options,
         )
     if save is not None:
         result.save(save)
@@ -179,7 +195,7 @@ def solve_command(
     if image is not None:
         layout: aggmaze.Layout = env.get_wrapper_attr("layout")
         path = greedy_path(model, result.policy, int(np.argmax(model.initial)))
-        title = f"{env_id}, gamma {gamma:g}: {method}, bound {result.bound:.2g}"
+        title = f"{env_id}, gamma {gamma:g}: {result.method}, bound {result.bound:.2g}"
         save_figure(plot_plan(layout, result.values, result.policy, path, title=title), image)
     for written, what in ((save, "result"), (image, "values, policy and greedy path")):
         if written is not None:
@@ -313,11 +329,13 @@ def make_env(env_id: str, settings: list[str]) -> gym.Env[Any, Any]:
     return gym.make(env_id, **arguments)
 
 
-def parse_setting(setting: str) -> tuple[str, Any]:
+def parse_setting(
+    setting: str, option: str = "--set", example: str = "shape=50,50"
+) -> tuple[str, Any]:
     """Return key and value of ``key=value``; the value is a Python literal, or else text."""
     name, equals, text = setting.partition("=")
     if not equals or not name.isidentifier():
-        raise ValueError(f"--set takes KEY=VALUE, such as --set shape=50,50, got {setting!r}")
+        raise ValueError(f"{option} takes KEY=VALUE, such as {option} {example}, got {setting!r}")
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:
         return name, words[text.lower()]
@@ -420,11 +438,13 @@ def _print_table(
     relative = f" ({result.bound / size:.2g} of max|V| = {size:.6g})" if size > 0 else ""
     table.add_row("environment", f"{env_id}, gamma {result.gamma:g}")
     table.add_row("method", f"{result.method}: {result.status}, {result.message}")
+    if result.reason:
+        table.add_row("chosen for", result.reason)
     table.add_row("states", f"{len(result.values):,} with {model.num_actions} actions")
     table.add_row(
         "updates",
         f"{result.num_updates:,} in {result.num_iterations:,} iterations, "
-        f"{result.num_sweeps:,} of them full sweeps",
+        f"with {result.num_sweeps:,} sweeps over all states",
     )
     table.add_row("seconds", f"{result.seconds:.3g}")
     table.add_row("bound", f"|V - V*| <= {result.bound:.3g}{relative}")

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,22 +25,27 @@ class Step:
     Parameters
     ----------
     num_updates : int
-        Backups made.
+        Backups made, those by a policy included.
     sweep : Sweep, optional
-        What it saw, where the iteration was a full sweep whose image is the new V.
+        What the full sweep saw that ended the iteration, and whose image is the new V.
     num_megastates : int
         K where the iteration was aggregated, else 0.
+    num_sweeps : int
+        How often it went over all states: Bellman and Gauss-Seidel sweeps, sweeps by a policy, and
+        products with its matrix in a linear solver.
     """
 
     num_updates: int
     sweep: Sweep | None = None
     num_megastates: int = 0
+    num_sweeps: int = 0
 
 
 class Solver(Protocol):
     """A method, ready to take its next iteration."""
 
-    #: Whether the method's values are the middle of the certified interval, not V itself.
+    #: Whether the method's values are the middle of the certified interval, not V itself; V is then
+    #: 0 in terminal states.
     recentres: bool
 
     def step(self) -> Step:
@@ -139,6 +144,7 @@ class Run:
     """What the loop leaves to `planners.solve` to make a result of."""
 
     values: NDArray[np.float64]
+    shift: float  # how far they are from the V that the method came to
     bound: float | None
     status: Status
     message: str
@@ -181,16 +187,24 @@ def iterate(
     image = np.empty(len(terminal)) if certify_every else None
     num_sweeps = num_certificate_sweeps = 0
     end: tuple[Status, str] | None = None
+    checked: _Checked | None = None
+
+    def full_sweep() -> _Checked:
+        out = np.empty(len(terminal))
+        return _Checked(out, certifier.of_image(backups.sweep(solver.values(), out), True))
+
     try:
         while end is None:
             step = solver.step()
-            sweep, certificate = step.sweep, None
+            sweep, certificate, checked = step.sweep, None, None
+            num_sweeps += step.num_sweeps
             if sweep is not None:
-                num_sweeps += 1
-                certificate = certifier.of_image(sweep)
+                certificate = certifier.of_image(sweep, solver.recentres)
             elif image is not None:
                 num_certificate_sweeps += 1
-                certificate = certifier.of_argument(backups.sweep(solver.values(), image))
+                certificate = certifier.of_argument(
+                    backups.sweep(solver.values(), image), solver.recentres
+                )
             bound = math.nan if certificate is None else _bound(solver, certificate)
             values = functools.partial(_values, solver, certificate, terminal)
             progress = record.add(step, clock.seconds(), bound, values)
@@ -198,23 +212,31 @@ def iterate(
                 shift = certificate.midpoint if solver.recentres else 0.0
                 size = certifier.size(sweep, shift)
                 end = accuracy.judge(sweep, certificate, bound, size, solver.recentres)
+                if end is not None and sweep.in_place and end[0] == Status.CONVERGED:
+                    # A sweep in place tells little of the greedy policy: a full one has to agree.
+                    num_certificate_sweeps += 1
+                    swept = full_sweep()
+                    end = accuracy.met(swept.certificate.half_width, size)
+                    checked = swept if end is not None else None
             if end is None:
                 end = budget.exhausted(progress.iteration, progress.num_updates, progress.seconds)
             if callback is not None and callback(progress) and end is None:
                 end = Status.INTERRUPTED, "stopped by the callback"
     except KeyboardInterrupt:
         end = Status.INTERRUPTED, "interrupted from the keyboard"
-        certificate = None  # V may be one step ahead of it
+        certificate = checked = None  # V may be one step ahead of them
 
-    if certificate is None and solver.recentres:
+    if solver.recentres and certificate is None:
         num_certificate_sweeps += 1
-        solution = np.empty(len(terminal))
-        certificate = certifier.of_image(backups.sweep(solver.values(), solution))
-        _recentre(solution, certificate, terminal)
-    else:
+        checked = full_sweep()
+    if checked is None:
         solution = _values(solver, certificate, terminal)
+    else:
+        solution, certificate = checked.image, checked.certificate
+        _recentre(solution, certificate, terminal)
     return Run(
         solution,
+        certificate.midpoint if solver.recentres and certificate is not None else 0.0,
         None if certificate is None else _bound(solver, certificate),
         *end,
         num_sweeps,
@@ -223,6 +245,13 @@ def iterate(
         clock.seconds(),
         record.history(),
     )
+
+
+class _Checked(NamedTuple):
+    """TV of the solver's V, and what is known of it."""
+
+    image: NDArray[np.float64]
+    certificate: Certificate
 
 
 def _bound(solver: Solver, certificate: Certificate) -> float:
@@ -253,26 +282,42 @@ class _Accuracy:
         self._budget = budget
         gamma = backups.gamma
         # In exact arithmetic this many sweeps halve the range of the residual: where they do not,
-        # rounding has the better of it.
+        # rounding may have the better of it.
         self._window = max(1, math.ceil(math.log(0.5) / math.log(gamma))) if gamma > 0 else 1
+        # With a rounding d a sweep leaves at most gamma r + 4 d of a range r.  If over .9 r is left
+        # after a window, r <= 5 d / (1 - gamma), and the bound 2.5 allowances / (1 - gamma).
+        # A method that stays above that has reasons of its own.
+        self._level = 8 / (1 - gamma)
         # Far below the last digit of any cost: where V* is 0, no relative accuracy is reached.
         self._negligible = UNIT_ROUNDOFF**2 * backups.max_cost
         self._ranges: list[float] = []
+
+    def met(self, bound: float, size: float) -> tuple[Status, str] | None:
+        """Return how the run ends where the bound is small enough; ``size`` is max|V|."""
+        target = self._budget.target(size)
+        if bound <= target:
+            return Status.CONVERGED, f"bound {bound:.3g} <= {target:.3g}"
+        return None
 
     def judge(
         self, sweep: Sweep, certificate: Certificate, bound: float, size: float, recentres: bool
     ) -> tuple[Status, str] | None:
         """Return how the run ends here, if it does; ``size`` is max|V|."""
+        end = self.met(bound, size)
+        if end is not None:
+            return end
         target = self._budget.target(size)
-        if bound <= target:
-            return Status.CONVERGED, f"bound {bound:.3g} <= {target:.3g}"
-        self._ranges.append(sweep.residual_high - sweep.residual_low)
+        low, high = sweep.residual_low, sweep.residual_high
+        if sweep.in_place:  # then it is the range together with 0 that contracts
+            low, high = min(low, 0.0), max(high, 0.0)
+        self._ranges.append(high - low)
         stalls = (
-            len(self._ranges) > self._window
-            and self._ranges[-1] >= 0.9 * self._ranges[-1 - self._window]
+            bound <= self._level * certificate.allowance
+            and len(self._ranges) > self._window
+            and min(self._ranges[-self._window :]) >= 0.9 * min(self._ranges[: -self._window])
         )
-        # Other methods have reasons of their own to stay where they are.
-        if recentres and (stalls or bound <= max(2 * certificate.allowance, self._negligible)):
+        # What Algorithm 3 defines stays where it is for other reasons.
+        if recentres and (stalls or bound <= max(1.1 * certificate.allowance, self._negligible)):
             return (
                 Status.STOPPED_SHORT,
                 f"float64 can certify no better than {_relative(bound, size)} here, "

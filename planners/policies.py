@@ -82,9 +82,12 @@ def greedy_policy(
     Among actions of equal progress the first whose value is within ``tie`` of their best is taken;
     with ``tie = slack`` that is the one of lowest index.
     """
-    steps = steps_to_terminal(backups.model)
-    # A state that cannot arrive counts as farther than any that can.
-    distances = np.where(steps < 0, backups.model.num_states, steps).astype(np.float64)
+
+    def distances() -> NDArray[np.float64]:
+        steps = steps_to_terminal(backups.model)
+        # A state that cannot arrive counts as farther than any that can.
+        return np.where(steps < 0, backups.model.num_states, steps).astype(np.float64)
+
     return backups.greedy(V, distances, slack, tie)
 
 

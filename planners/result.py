@@ -72,10 +72,14 @@ class SolveResult:
     message : str
         Why the run ended.
     method : str
+        The method used, also where "auto" chose it.
+    reason : str
+        Why "auto" chose it; empty where the caller did.
     gamma : float
     num_iterations : int
     num_sweeps : int
-        Full sweeps that the method made.
+        How often the method went over all states: Bellman and Gauss-Seidel sweeps, sweeps by a
+        policy, and products with its matrix in a linear solver.
     num_updates : int
         Backups that the method made, one T_s each.
     num_certificate_sweeps : int
@@ -94,6 +98,7 @@ class SolveResult:
     status: Status
     message: str
     method: str
+    reason: str
     gamma: float
     num_iterations: int
     num_sweeps: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
@@ -15,11 +16,25 @@ from aggmaze.checks import check_choice, check_integer, is_real
 from planners.adapters import as_model, check_gamma
 from planners.bellman import Backups, backups
 from planners.certificate import Certifier
+from planners.choose import choose
 from planners.iterate import Budget, Callback, Clock, Run, Solver, iterate
 from planners.policies import greedy_policy, model_values
 from planners.result import SolveResult, Status
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
+from planners.solvers.basin_aggregation import BasinAggregation, BasinAggregationOptions
+from planners.solvers.fixed_aggregation import FixedAggregation, FixedAggregationOptions
+from planners.solvers.forest_policy_iteration import (
+    ForestPolicyIteration,
+    ForestPolicyIterationOptions,
+)
+from planners.solvers.gauss_seidel import GaussSeidel, GaussSeidelOptions
+from planners.solvers.modified_policy_iteration import (
+    ModifiedPolicyIteration,
+    ModifiedPolicyIterationOptions,
+)
+from planners.solvers.policy_iteration import PolicyIteration, PolicyIterationOptions
 from planners.solvers.value_iteration import ValueIteration, ValueIterationOptions
+from planners.threads import check_num_threads
 
 
 @dataclass(frozen=True)
@@ -32,15 +47,15 @@ class Method:
         ``solver(backups, V0, rng, options)``.
     options : type
         Frozen dataclass of the options that the method takes.
-    num_iterations : int, optional
-        Budget that is the method's normal end where the caller sets none; methods without one
-        run to a tolerance.
+    num_iterations : callable, optional
+        ``num_iterations(options)``: the budget that is the method's normal end where the caller
+        sets none.  Methods without one run to a tolerance, and so do those where it is None.
     summary : str
     """
 
     solver: Callable[[Backups, NDArray[np.float64], np.random.Generator, Any], Solver]
     options: type
-    num_iterations: int | None
+    num_iterations: Callable[[Any], int | None] | None
     summary: str
 
 
@@ -48,13 +63,49 @@ METHODS: dict[str, Method] = {
     "value_iteration": Method(
         ValueIteration, ValueIterationOptions, None, "full sweeps V = TV with MacQueen's bounds"
     ),
+    "gauss_seidel": Method(
+        GaussSeidel,
+        GaussSeidelOptions,
+        None,
+        "sweeps in place, in alternating directions",
+    ),
+    "modified_policy_iteration": Method(
+        ModifiedPolicyIteration,
+        ModifiedPolicyIterationOptions,
+        None,
+        "sweeps, and between them cheap ones by the policy alone",
+    ),
+    "policy_iteration": Method(
+        PolicyIteration, PolicyIterationOptions, None, "exact evaluation and improvement in turn"
+    ),
+    "forest_policy_iteration": Method(
+        ForestPolicyIteration,
+        ForestPolicyIterationOptions,
+        None,
+        "policy iteration with evaluation along the forest of likeliest moves, and sweeps",
+    ),
+    "basin_aggregation": Method(
+        BasinAggregation,
+        BasinAggregationOptions,
+        None,
+        "sweeps that retrace their rows, and aggregation by where the policy goes",
+    ),
+    "fixed_aggregation": Method(
+        FixedAggregation,
+        FixedAggregationOptions,
+        operator.attrgetter("num_iterations"),
+        "Algorithm 1: updates of states grouped by given labels",
+    ),
     "adaptive_aggregation": Method(
         AdaptiveAggregation,
         AdaptiveAggregationOptions,
-        1000,
+        operator.attrgetter("num_iterations"),
         "Algorithm 3: sweeps in turn with updates of states grouped by value",
     ),
 }
+
+#: The method that chooses among the others.
+AUTO = "auto"
 
 #: Relative accuracy of methods that run to a tolerance, where none is given.
 DEFAULT_TOL = 1e-6
@@ -64,7 +115,7 @@ def solve(
     model_or_env: Any,
     *,
     gamma: float,
-    method: str = "value_iteration",
+    method: str = "auto",
     tol: float | None = None,
     atol: float | None = None,
     num_iterations: int | None = None,
@@ -72,6 +123,7 @@ def solve(
     time_limit: float | None = None,
     V0: ArrayLike | None = None,
     seed: int = 0,
+    num_threads: int | None = None,
     certify: str = "final",
     callback: Callback | None = None,
     **options: Any,
@@ -85,19 +137,24 @@ def solve(
     gamma : float
         Discount in [0, 1).
     method : str
-        A key of `METHODS`.
+        A key of `METHODS`, or "auto", which chooses one from cheap measurements of the model
+        (`planners.choose`); the result says which and why.
     tol, atol : float, optional
         Converged once ``bound <= max(atol, tol * max|V|)``.  Without either, and without
         ``num_iterations`` or ``num_updates``, value iteration runs to ``tol = 1e-6``.
     num_iterations, num_updates : int, optional
         Stop after so many iterations, or at the iteration that makes so many backups;
-        ``adaptive_aggregation`` makes 1000 iterations by default.
+        ``adaptive_aggregation`` makes 1000 iterations by default, unless ``epsilon`` is
+        ``"shrink"``.
     time_limit : float, optional
         Stop after so many seconds, not counting the compilation of kernels.
     V0 : array_like, shape (S,), optional
         Where to start, 0 by default; never overwritten.
     seed : int
         Seeds the one Generator that the method draws from.
+    num_threads : int, optional
+        Threads for models that are large enough, by default one for each core that the process may
+        use.  The result is the same, bit for bit, on any number.
     certify : {"final", "every"}
         Compute the bound at the end only, or at every iteration (one more sweep where the
         iteration is none itself).
@@ -120,37 +177,56 @@ def solve(
     """
     model = as_model(model_or_env)
     gamma = check_gamma(gamma)
+    reason = ""
+    if method == AUTO:
+        if options:
+            raise TypeError(
+                f"method 'auto' takes no options of its own, got {', '.join(sorted(options))}: "
+                "name the method that they belong to"
+            )
+        choice = choose(model)
+        method, reason = choice.method, choice.reason
     entry = _method(method)
     solver_options = _options(method, entry, options)
-    budget = _budget(entry, tol, atol, num_iterations, num_updates, time_limit)
+    normal_end = None if entry.num_iterations is None else entry.num_iterations(solver_options)
+    budget = _budget(normal_end, tol, atol, num_iterations, num_updates, time_limit)
     check_choice("certify", certify, ("final", "every"))
     start = np.zeros(model.num_states) if V0 is None else model_values(model, V0)
-    operators = backups(model, gamma)
+    operators = backups(model, gamma, check_num_threads(num_threads))
     clock = Clock()
-    solver = entry.solver(operators, start, np.random.default_rng(seed), solver_options)
     certifier = Certifier(operators)
+    if budget.tol is not None and budget.atol is None and budget.tol < certifier.least_tol:
+        raise ValueError(
+            f"tol = {budget.tol!r} is below what float64 can certify for this model at gamma = "
+            f"{gamma!r}; the smallest possible is {certifier.least_tol:.1e} (of max|V|)"
+        )
+    solver = entry.solver(operators, start, np.random.default_rng(seed), solver_options)
     run = iterate(solver, certifier, budget, certify_every=certify == "every", callback=callback)
-    return _result(method, certifier, solver, run, clock)
+    return _result(method, reason, certifier, solver, run, clock)
 
 
 def _result(
-    method: str, certifier: Certifier, solver: Solver, run: Run, clock: Clock
+    method: str, reason: str, certifier: Certifier, solver: Solver, run: Run, clock: Clock
 ) -> SolveResult:
     """Certify the values where the run did not, and read the policy off them."""
     operators = certifier.backups
     model, gamma = operators.model, operators.gamma
     values = run.values
-    # One more sweep bounds the values where nothing did so far, and always the policy.
-    sweep = operators.sweep(values, np.empty_like(values))
-    argument = certifier.of_argument(sweep)
+    # One more sweep bounds the values where nothing did so far, and always the policy.  It is read
+    # off V before it was moved to the middle: next to terminal states, which are not moved, the
+    # middle has a larger residual.
+    V = values - run.shift
+    V[model.terminal] = values[model.terminal]
+    sweep = operators.sweep(V, np.empty_like(V))
+    argument = certifier.of_argument(sweep, solver.recentres)
     bound = argument.radius if run.bound is None else run.bound
-    rounding = operators.rounding(float(np.abs(values).max()) + bound)
+    rounding = operators.rounding(float(np.abs(V).max()) + bound)
     # What of a difference between two actions the bound and rounding leave open: giving it up
     # for progress costs a policy no more than one bound.
     slack = (1 - gamma) * bound + 2 * rounding
-    policy = greedy_policy(operators, values, slack, tie=2 * rounding)
+    policy = greedy_policy(operators, V, slack, tie=2 * rounding)
     # T_pi V <= TV + slack, so V_pi <= V + (max r + slack) / (1 - gamma).
-    policy_bound = max(argument.high, 0.0) + (slack + 2 * rounding) / (1 - gamma) + bound
+    policy_bound = argument.high - argument.low + (slack + 2 * rounding) / (1 - gamma)
     listed = model.num_states - model.num_added_states
     labels = solver.labels()
     return SolveResult(
@@ -161,6 +237,7 @@ def _result(
         status=run.status,
         message=run.message,
         method=method,
+        reason=reason,
         gamma=gamma,
         num_iterations=len(run.history),
         num_sweeps=run.num_sweeps,
@@ -179,7 +256,7 @@ def _method(name: str) -> Method:
         close = difflib.get_close_matches(str(name), METHODS, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise ValueError(
-            f"method must be one of {', '.join(METHODS)}, got {name!r}{hint}"
+            f"method must be one of {AUTO}, {', '.join(METHODS)}, got {name!r}{hint}"
         ) from None
 
 
@@ -193,7 +270,7 @@ def _options(method: str, entry: Method, options: dict[str, Any]) -> Any:
 
 
 def _budget(
-    entry: Method,
+    normal_end: int | None,
     tol: float | None,
     atol: float | None,
     num_iterations: int | None,
@@ -211,7 +288,7 @@ def _budget(
     if time_limit is not None and not (is_real(time_limit) and time_limit > 0):
         raise ValueError(f"time_limit must be a positive number of seconds, got {time_limit!r}")
     if num_iterations is None and num_updates is None:
-        num_iterations = entry.num_iterations
+        num_iterations = normal_end
         if num_iterations is None and tol is None and atol is None:
             tol = DEFAULT_TOL
     return Budget(tol, atol, num_iterations, num_updates, time_limit)

@@ -54,7 +54,7 @@ class SetupError(Exception):
     """The virtual environment cannot be set up; the message says why, for the user to read."""
 
 
-class DamagedDownload(SetupError):
+class DamagedDownloadError(SetupError):
     """A package arrived damaged, which pip finds out but does not try again."""
 
 
@@ -261,7 +261,7 @@ def _set_up(wanted: "set[str]", todo: "tuple[str, str]", lock: "int | None") -> 
     try:
         try:
             _call_quietly(command, failure, lock)
-        except DamagedDownload as error:
+        except DamagedDownloadError as error:
             print(f"{error}. Trying once more.", file=sys.stderr, flush=True)
             _call_quietly([*command, "--no-cache-dir"], failure, lock)
     except SetupError:
@@ -322,7 +322,7 @@ def _call_quietly(command: "Sequence[str | Path]", failure: str, lock: "int | No
     reason = f": {errors[-1][len('ERROR: ') :]}" if errors else ""
     if "Retrying (" in printed:
         reason = ": the package index could not be reached"
-    kind = DamagedDownload if "DO NOT MATCH THE HASHES" in printed else SetupError
+    kind = DamagedDownloadError if "DO NOT MATCH THE HASHES" in printed else SetupError
     raise kind(f"{failure} (its output is above; exit code {code}){reason}")
 
 

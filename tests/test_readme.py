@@ -33,11 +33,12 @@ def test_the_python_examples_run_and_arrive(capsys: pytest.CaptureFixture[str]) 
             found = planners.arrival(names["env"], names["result"])
             assert found.share_of_states == 1.0
             assert found.share_of_starts == 1.0
-    bound, observed, share, loss = capsys.readouterr().out.splitlines()
+    bound, observed, share, loss, chosen = capsys.readouterr().out.splitlines()
     assert "converged" in bound
     values = [float(number) for number in observed.split()]
     assert abs(values[0] - values[1]) < 1.0
     assert share == "1.0"
+    assert chosen.startswith("forest_policy_iteration chosen for a 100 x 100 grid")
     assert 0.0 < float(loss) < 20.0
     # Staying in state 1 with action 1 gains 2 a step.
     values = planners.solve(names["model"], gamma=0.9, tol=1e-9).values

@@ -46,7 +46,7 @@ class ValueIteration:
         """Make one sweep."""
         sweep = self._backups.sweep(self._V, self._spare)
         self._V, self._spare = self._spare, self._V
-        return Step(len(self._V), sweep)
+        return Step(len(self._V), sweep, num_sweeps=1)
 
     def values(self) -> NDArray[np.float64]:
         """Return the current V."""

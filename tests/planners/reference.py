@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
+import planners
 from aggmaze import MoveMDP, TabularMDP
 
 Model = TabularMDP | MoveMDP
@@ -65,6 +66,17 @@ def dense(model: Model) -> Dense:
             P[s, chosen, model.successors[s, happens]] += probability
             costs[s, chosen] += probability * model.move_costs[s, happens]
     return Dense(P, costs, mask, ~mask.any(axis=1))
+
+
+#: Methods that make one sweep, or one aggregated update, an iteration, and many iterations.
+PLAIN_METHODS = ("value_iteration", "gauss_seidel", "adaptive_aggregation")
+
+
+def methods_for(model: Model) -> list[str]:
+    """Return the methods that take a model, and nothing else."""
+    only_moves = {"basin_aggregation"}
+    methods = [m for m in planners.METHODS if m != "fixed_aggregation"]  # which needs labels
+    return [m for m in methods if isinstance(model, MoveMDP) or m not in only_moves]
 
 
 def value_of(tables: Dense, policy: Array, gamma: float) -> Array:

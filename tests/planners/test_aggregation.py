@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy.stats import chisquare
 
 from planners.aggregation import Aggregation, aggregate_by_value, draw_representatives
+
+Array = NDArray[Any]
 
 
 def plain(V: list[float], epsilon: float) -> tuple[list[int], list[int], list[float]]:
@@ -229,3 +233,115 @@ def test_representatives_are_uniform() -> None:
         counts = np.bincount(states[:, j], minlength=len(V))
         assert counts.sum() == counts[members].sum() == num_draws
         assert chisquare(counts[members]).pvalue > 1e-3
+
+
+# ---------------------------------------------------------------------------------------------
+# Many states: several blocks, several threads.
+
+SIZES = (1, 2047, 2048, 2049, 8192, 8193, 3 * 8192 + 5000)
+
+
+def numpy_labels(V: Array, epsilon: float) -> tuple[Array, Array, Array]:
+    """Algorithm 2 in numpy: labels, sizes, midpoints."""
+    last = max(1, math.ceil((V.max() - V.min()) / epsilon)) - 1
+    bins = np.minimum(np.floor((V - V.min()) / epsilon), last)
+    kept, labels, sizes = np.unique(bins, return_inverse=True, return_counts=True)
+    return labels, sizes, V.min() + (kept + 0.5) * epsilon
+
+
+def numpy_members(labels: Array, sizes: Array, uniforms: Array) -> Array:
+    order = np.argsort(labels, kind="stable")
+    return order[np.cumsum(sizes) - sizes + (uniforms * sizes).astype(np.int64)]
+
+
+def clustered(size: int, seed: int = 0) -> Array:
+    """Values with long runs of neighbours in one bin, and empty bins between."""
+    rng = np.random.default_rng(seed)
+    return np.repeat(np.round(rng.normal(size=size) * 3), 7)[:size] + 0.3 * rng.random(size)
+
+
+def check_many(V: Array, epsilon: float, **options: Any) -> Aggregation:
+    found = aggregate_by_value(V, epsilon, **options)
+    labels, sizes, midpoints = numpy_labels(V, epsilon)
+    np.testing.assert_array_equal(found.labels, labels)
+    np.testing.assert_array_equal(found.sizes, sizes)
+    np.testing.assert_array_equal(found.midpoints, midpoints)
+    np.testing.assert_array_equal(found.kept[found.labels], found.codes)
+    assert found.codes.max() < found.num_codes
+    many = 400 if found.num_megastates < 3000 else 6
+    for num_draws in (0, 1, 5, many):  # many are found by sorting
+        uniforms = np.random.default_rng(num_draws).random((num_draws, found.num_megastates))
+        expected = numpy_members(labels, sizes, uniforms)
+        np.testing.assert_array_equal(draw_representatives(found, uniforms), expected)
+    return found
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 100.0])
+def test_any_number_of_blocks(size: int, epsilon: float) -> None:
+    check_many(clustered(size), epsilon)
+
+
+@pytest.mark.parametrize("num_bins", [1, 2, 2047, 2048, 2049, 9000, 200_000])
+def test_any_number_of_bins(num_bins: int) -> None:
+    V = np.random.default_rng(1).random(30_000)
+    V[:2] = 0.0, 1.0
+    found = check_many(V, 1 / num_bins)
+    assert found.num_codes in (num_bins, found.num_megastates)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_lone_member_in_any_block(first: bool) -> None:
+    for place in (0, 1, 63, 64, 2047, 2048, 4095, 8191, 8192, 19_998, 19_999):
+        V = np.full(20_000, 1.0 if first else 0.0)
+        V[place] = 0.0 if first else 1.0
+        check_many(V, 0.1)
+
+
+def test_the_same_on_any_number_of_threads() -> None:
+    V = clustered(400_001)
+    for epsilon in (0.05, 1e-3):
+        one = check_many(V, epsilon)
+        for num_threads in (2, 3):
+            found = check_many(V, epsilon, num_threads=num_threads)
+            assert found.codes.tobytes() == one.codes.tobytes()
+            table = np.random.default_rng(0).random(found.num_codes)
+            out = np.empty(len(V))
+            found.expand(table, out, num_threads)
+            np.testing.assert_array_equal(out, table[found.codes])
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 1e-9])
+def test_what_the_caller_knows_and_lends(epsilon: float) -> None:
+    V = clustered(5000)
+    codes = np.full(len(V), -7, dtype=np.int32)
+    found = check_many(V, epsilon, extremes=(float(V.min()), float(V.max())), out=codes)
+    assert found.codes is codes
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("size", [5, 9000])
+def test_values_beyond_the_extremes_do_no_harm(bad: float, size: int) -> None:
+    # A sweep that overflows may miss what is no number; a bin out of range would crash.
+    V = np.linspace(0.0, 1.0, size)
+    V[size // 2] = bad
+    found = aggregate_by_value(V, 0.1, extremes=(0.0, 1.0))
+    assert found.sizes.sum() == size
+    assert 0 <= found.codes.min() <= found.codes.max() < found.num_codes
+
+
+def test_representatives_of_blocks_are_uniform() -> None:
+    rng = np.random.default_rng(4)
+    V = rng.random(10_000) * 4
+    aggregation = aggregate_by_value(V, 1.0)
+    members = [np.flatnonzero(aggregation.labels == j) for j in range(4)]
+    seen = [np.zeros(len(states)) for states in members]
+    for _ in range(3000):
+        states = draw_representatives(aggregation, rng.random((7, 4)))
+        for j in range(4):
+            seen[j] += np.bincount(
+                np.searchsorted(members[j], states[:, j]), minlength=len(seen[j])
+            )
+    for counts in seen:
+        assert counts.sum() == 21_000
+        assert chisquare(counts).pvalue > 1e-3

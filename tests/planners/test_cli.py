@@ -46,7 +46,8 @@ def test_solve_prints_the_table_and_writes_what_is_asked_for(
     np.testing.assert_array_equal(loaded.values, expected.values)
     np.testing.assert_array_equal(loaded.policy, expected.policy)
     for text in (
-        "value_iteration: converged",
+        "basin_aggregation: converged",
+        "an open 12 x 9 grid",
         "108 with 4 actions",
         f"{expected.num_updates:,} in {expected.num_iterations:,} iterations",
         f"<= {expected.bound:.3g}",
@@ -87,6 +88,20 @@ def test_options_of_the_method_reach_it(
     assert "return" not in capsys.readouterr().out
 
 
+def test_any_option_of_a_method_can_be_given(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    saved = tmp_path / "result.npz"
+    arguments = ["solve", "FrozenLake-v1", "--gamma", 0.9, "--method", "modified_policy_iteration"]
+    arguments += ["--option", "inner_sweeps=3", "--threads", 1, "--save", saved]
+    assert run(monkeypatch, *arguments) == 0
+    env = gym.make("FrozenLake-v1")
+    expected = planners.solve(env, gamma=0.9, method="modified_policy_iteration", inner_sweeps=3)
+    found = planners.SolveResult.load(saved)
+    np.testing.assert_array_equal(found.values, expected.values)
+    assert found.num_sweeps == expected.num_sweeps
+
+
 def test_a_policy_that_settles_elsewhere_is_reported_with_advice_on_gamma(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -106,6 +121,7 @@ def test_stopping_short_of_a_tolerance_ends_with_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["solve", "TerrainMaze-v0", "--gamma", 0.99, "--num-iterations", 5]
+    arguments += ["--method", "value_iteration"]
     assert run(monkeypatch, *arguments, "--tol", 1e-6) == 1
     assert "stopped_short" in capsys.readouterr().out
     # Five iterations and nothing else is a budget, and met.
@@ -123,6 +139,7 @@ def test_ctrl_c_ends_with_130_and_the_best_so_far(
     monkeypatch.setattr(cli._ProgressLine, "show", interrupt)
     saved = tmp_path / "so_far.npz"
     arguments = ["solve", "StandardMaze-v0", "--set", "p=0.9", "--gamma", 0.99, "--save", saved]
+    arguments += ["--method", "value_iteration"]
     assert run(monkeypatch, *arguments) == 130
     assert "interrupted" in capsys.readouterr().out
     loaded = planners.SolveResult.load(saved)
@@ -145,7 +162,13 @@ def test_ctrl_c_ends_with_130_and_the_best_so_far(
             ["TerrainMaze-v0", "--gamma", 0.9, "--method", "value_iterations"],
             ["did you mean 'value_iteration'?"],
         ),
-        (["TerrainMaze-v0", "--gamma", 0.9, "--epsilon", 1], ["value_iteration", "'epsilon'"]),
+        (["TerrainMaze-v0", "--gamma", 0.9, "--epsilon", 1], ["'auto'", "epsilon"]),
+        (
+            ["TerrainMaze-v0", "--gamma", 0.9, "--method", "value_iteration", "--epsilon", 1],
+            ["value_iteration", "'epsilon'"],
+        ),
+        (["TerrainMaze-v0", "--gamma", 0.9, "--option", "x"], ["--option inner_sweeps=10", "'x'"]),
+        (["TerrainMaze-v0", "--gamma", 0.9, "--threads", 0], ["num_threads", "0"]),
         (
             ["TerrainMaze-v0", "--gamma", 0.9, "--method", "adaptive_aggregation", "--epsilon", 0],
             ["epsilon must be positive and finite, got 0.0"],
@@ -366,7 +389,7 @@ def test_list_names_every_environment_with_a_model(
     for env_id in ("StandardMaze-v0", "TerrainMaze-v0", "NDMaze-v0", "FrozenLake-v1", "Taxi-v"):
         assert env_id in printed
     assert "Blackjack" not in printed
-    assert "CartPole" not in printed
+    assert "CartPole-v1" not in printed
 
 
 def test_long_ways_get_longer_episodes(

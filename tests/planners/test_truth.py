@@ -18,6 +18,7 @@ from aggmaze import MoveMDP, TabularMDP
 from aggmaze.grid import Grid
 from aggmaze.mazes import StandardRecipe, maze_model
 from tests.planners.reference import (
+    PLAIN_METHODS,
     Array,
     Dense,
     Exact,
@@ -26,6 +27,7 @@ from tests.planners.reference import (
     dense,
     exact_error,
     gammas,
+    methods_for,
     models,
     random_moves,
     random_tabular,
@@ -33,8 +35,6 @@ from tests.planners.reference import (
     value_of,
     within,
 )
-
-METHODS = ("value_iteration", "adaptive_aggregation")
 
 
 def check(result: planners.SolveResult, tables: Dense, gamma: float, V: Array, off: float) -> None:
@@ -153,7 +153,7 @@ def test_no_policy_is_better(gamma: float) -> None:
             assert result.status == "converged"
             assert result.bound <= tol * np.abs(V).max() * (1 + 1e-3)
             check(result, tables, gamma, V, off)
-        for method in METHODS:
+        for method in methods_for(model):
             check_every(model, gamma, V, off, method=method, num_iterations=60)
         options = {"method": "adaptive_aggregation", "epsilon": 0.1, "step_index": "phase"}
         check_every(model, gamma, V, off, num_iterations=60, num_global=1, **options)
@@ -166,7 +166,7 @@ def test_the_bound_of_every_stop_holds(num_iterations: int) -> None:
     for model in small_models():
         tables = dense(model)
         V, off = truth(tables, 0.9)
-        for method in METHODS:
+        for method in methods_for(model):
             for V0 in (None, np.full(model.num_states, 50.0), np.arange(model.num_states) * -9.0):
                 result = planners.solve(
                     model, gamma=0.9, method=method, num_iterations=num_iterations, V0=V0
@@ -182,13 +182,14 @@ def test_the_bound_of_every_stop_holds(num_iterations: int) -> None:
 @given(
     model=models,
     gamma=gammas,
-    method=st.sampled_from(METHODS),
+    data=st.data(),
     num_iterations=st.integers(1, 40) | st.integers(1, 2000),
     start=st.sampled_from([None, 0.0, 3.0, -1e6, 1e6]),
 )
 def test_the_certificate_is_exact(
-    model: Model, gamma: float, method: str, num_iterations: int, start: float | None
+    model: Model, gamma: float, data: st.DataObject, num_iterations: int, start: float | None
 ) -> None:
+    method = data.draw(st.sampled_from(methods_for(model)))
     exact = Exact(model, gamma)
     V = exact.optimum()
     V0 = None if start is None else np.linspace(0, start, model.num_states)
@@ -279,11 +280,13 @@ def test_discounts_next_to_1_give_honest_bounds(gamma: float) -> None:
         random_moves(1, 4, 3, p=0.8, terminals=0),
     ):
         V = Exact(model, gamma).optimum()
-        for method in METHODS:
+        for method in methods_for(model):
             result = planners.solve(model, gamma=gamma, method=method, num_iterations=30)
             assert within(exact_error(result.values, V), result.bound)
-        result = planners.solve(model, gamma=gamma, tol=1e-6, num_iterations=30)
-        assert within(exact_error(result.values, V), result.bound)
+        with pytest.raises(ValueError, match="below what float64 can certify") as error:
+            planners.solve(model, gamma=gamma, tol=1e-8)
+        smallest = float(str(error.value).split("possible is ")[1].split()[0])
+        assert smallest > 1e-8
 
 
 @pytest.mark.parametrize("gamma", [0.9, 0.999999, 1 - 1e-9, 1 - 5e-10, 1 - 1e-10])
@@ -294,9 +297,13 @@ def test_rows_that_miss_1_are_allowed_for(gamma: float) -> None:
     V = Exact(exact, gamma).optimum()
     for factor in (1 + 9e-10, 1 - 9e-10):
         model = TabularMDP.from_matrices(P * factor, costs=costs)
-        result = planners.solve(model, gamma=gamma, tol=1e-6, num_iterations=100)
-        # The bound covers the model with the rows that were meant.
-        assert within(exact_error(result.values, V), result.bound)
+        for method in methods_for(model):
+            result = planners.solve(model, gamma=gamma, method=method, num_iterations=100)
+            # The bound covers the model with the rows that were meant.
+            assert within(exact_error(result.values, V), result.bound)
+    assert planners.solve(model, gamma=0.9, tol=1e-6).status == "converged"
+    with pytest.raises(ValueError, match="below what float64 can certify"):
+        planners.solve(model, gamma=0.9, tol=1e-9)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -343,7 +350,7 @@ def test_larger_models_of_moves(p: float) -> None:
         V, off = truth(tables, gamma)
         assert off <= 1e-15 * np.abs(V).max() / (1 - gamma)
         check(planners.solve(model, gamma=gamma), tables, gamma, V, off)
-        for method in METHODS:
+        for method in methods_for(model):
             check_every(model, gamma, V, off, method=method, num_iterations=100)
 
 
@@ -455,7 +462,7 @@ def test_frozen_lake_without_ice_is_a_walk_of_six() -> None:
 # Both layouts.
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", PLAIN_METHODS)
 def test_both_layouts_agree(method: str) -> None:
     for p in (1.0, 0.8, 0.15):
         model = random_moves(11, 30, 4, p=p)

@@ -1,0 +1,60 @@
+"""Which method to use for a model: the rule behind ``method="auto"``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planners.bellman import Model
+from planners.measure import measure
+
+#: Share of the moves that are available on a grid without walls, edges left out.
+_OPEN = 0.9
+#: Likeliest outcomes that carry so much make a forest of policies, where there is a goal; the less
+#: certain ones only where shortest paths are a good beginning.
+_NEARLY_CERTAIN = 0.93
+_RATHER_CERTAIN = 0.75
+#: Share of costs that are not negative with which they are.
+_MOSTLY_COSTS = 0.9
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A method and why.
+
+    Parameters
+    ----------
+    method : str
+        A key of `planners.METHODS`.
+    reason : str
+        What was measured, in words.
+    """
+
+    method: str
+    reason: str
+
+
+def choose(model: Model) -> Choice:
+    """Choose a method from cheap measurements of a model.
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    """
+    found = measure(model)
+    if found.p is not None and found.shape is not None:
+        grid = " x ".join(str(size) for size in found.shape) + " grid"
+        if found.p == 1:
+            return Choice("forest_policy_iteration", f"a {grid} where moves never slip")
+        if found.openness < _OPEN:
+            return Choice(
+                "forest_policy_iteration",
+                f"a {grid} with walls: {found.openness:.0%} of the moves are available",
+            )
+        return Choice("basin_aggregation", f"an open {grid} where moves slip (p = {found.p:g})")
+    share = f"likeliest outcomes carry {found.determinism:.0%} of the probability"
+    if found.has_absorbing_states and (
+        found.determinism > _NEARLY_CERTAIN
+        or (found.determinism > _RATHER_CERTAIN and found.nonnegative > _MOSTLY_COSTS)
+    ):
+        return Choice("forest_policy_iteration", f"{share}, and there is an end to reach")
+    return Choice("modified_policy_iteration", share)

@@ -1,0 +1,68 @@
+"""Pieces that the kernels of both layouts are made of.
+
+They are inlined: an ordinary call for each state makes a sweep four times slower.  Numba's cache on
+disk does not notice an edit here; delete ``__pycache__`` after one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from aggmaze.mdp import readonly
+
+LARGEST = float(np.finfo(np.float64).max)
+NO_LABELS = readonly(np.empty(0, dtype=np.int32))
+
+#: Extremes of the residual and of the values before any state is seen.
+NOTHING_SEEN = (np.inf, -np.inf, np.inf, -np.inf)
+
+
+@njit(cache=True, inline="always")
+def seen(extremes, old, new):  # type: ignore[no-untyped-def]
+    """Widen the extremes of new - old and of new; comparisons cost less than min() and max()."""
+    residual_low, residual_high, low, high = extremes
+    residual = new - old
+    residual_low = residual if residual < residual_low else residual_low
+    residual_high = residual if residual > residual_high else residual_high
+    low = new if new < low else low
+    high = new if new > high else high
+    return residual_low, residual_high, low, high
+
+
+@njit(cache=True, inline="always")
+def clear(Q, slack):  # type: ignore[no-untyped-def]
+    """Return the best action where no other is within ``slack`` of it, else -1."""
+    best = 0
+    for a in range(1, len(Q)):
+        best = a if Q[a] < Q[best] else best
+    limit = min(Q[best] + slack, LARGEST)
+    close = 0
+    for a in range(len(Q)):
+        close += 1 if Q[a] <= limit else 0
+    return best if close <= 1 else -1
+
+
+@njit(cache=True, inline="always")
+def pick(Q, steps, slack, tie):  # type: ignore[no-untyped-def]
+    """Choose an action as `Backups.greedy` says; Q is +inf where it is unavailable."""
+    best = np.inf
+    for a in range(len(Q)):
+        best = Q[a] if Q[a] < best else best
+    if not best < np.inf:
+        return 0  # no action is available
+    limit = min(best + slack, LARGEST)
+    least = np.inf
+    for a in range(len(Q)):
+        if Q[a] <= limit and steps[a] < least:
+            least = steps[a]
+    # Distances are small integers or means of such: 1e-9 is rounding.
+    least += 1e-9
+    best_of_least = np.inf
+    for a in range(len(Q)):
+        if Q[a] <= limit and steps[a] <= least and Q[a] < best_of_least:
+            best_of_least = Q[a]
+    for a in range(len(Q)):
+        if Q[a] <= limit and steps[a] <= least and Q[a] <= best_of_least + tie:
+            return a
+    return 0

@@ -1,0 +1,129 @@
+"""BiCGSTAB with a preconditioner on the right (van der Vorst, 1992).
+
+Sums run in a fixed order, whatever the number of threads: no library for linear algebra is called.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+
+# It ends where the residual has grown so much.
+_GROWTH = 1e6
+
+
+class KrylovSolution(NamedTuple):
+    """What BiCGSTAB arrived at.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (S,)
+    reduction : float
+        Share of the residual that is left, in the 2-norm; NaN or infinite where it broke down.
+    num_steps : int
+        Of two applications each.
+    """
+
+    values: Vector
+    reduction: float
+    num_steps: int
+
+
+def bicgstab(
+    apply: Callable[[Vector, Vector, Vector], None],
+    right: Vector,
+    *,
+    reduction: float,
+    most_steps: int,
+    least_norm: float = 0.0,
+    max_value: float = math.inf,
+) -> KrylovSolution:
+    """Solve A x = right from x = 0.
+
+    Parameters
+    ----------
+    apply : callable
+        ``apply(d, smoothed, image)`` writes ``M^-1 d`` and ``A M^-1 d``, M the preconditioner.
+    right : ndarray of float, shape (S,)
+    reduction : float
+        End where the 2-norm of the residual is down to this share.
+    most_steps : int
+    least_norm : float
+        End too where it is down to this.
+    max_value : float
+        End too where an entry of x is larger.
+    """
+    x = np.zeros_like(right)
+    residual, shadow, direction = right.copy(), right, right.copy()
+    smoothed = np.empty_like(right)
+    image, second_image = np.empty_like(right), np.empty_like(right)
+    first = rho = squared = dot(right, right)
+    target = max(reduction**2 * first, least_norm**2)
+    num_steps = 0
+    while num_steps < most_steps:
+        num_steps += 1
+        apply(direction, smoothed, image)
+        alpha = _quotient(rho, dot(shadow, image))
+        _add(x, alpha, smoothed)
+        _add(residual, -alpha, image)
+        apply(residual, smoothed, second_image)
+        omega = _quotient(dot(second_image, residual), dot(second_image, second_image))
+        _add(x, omega, smoothed)
+        _add(residual, -omega, second_image)
+        squared = dot(residual, residual)
+        previous, rho = rho, dot(shadow, residual)
+        beta = _quotient(rho, previous) * _quotient(alpha, omega)
+        # A beta of 0: the method has broken down, or is at its end.
+        if beta == 0.0 or not target < squared < _GROWTH**2 * first:
+            break
+        if max_value < math.inf and not size(x) <= max_value:
+            break
+        _turn(direction, beta, omega, image, residual)
+    left = math.sqrt(squared / first) if first else 0.0
+    return KrylovSolution(x, left, num_steps)
+
+
+def size(vector: Vector) -> float:
+    """Return the sup norm, NaN where an entry is."""
+    return float(max(-vector.min(), vector.max()))
+
+
+def _quotient(numerator: float, denominator: float) -> float:
+    """Return a quotient, or 0 where there is none."""
+    quotient = numerator / denominator if denominator else 0.0
+    return quotient if math.isfinite(quotient) else 0.0
+
+
+@njit(cache=True, nogil=True)
+def dot(x, y):  # type: ignore[no-untyped-def]
+    """Return the inner product of two vectors, summed from the first entry to the last."""
+    # Four sums side by side: one alone waits for each addition.
+    a = b = c = d = 0.0
+    whole = len(x) - len(x) % 4
+    for i in range(0, whole, 4):
+        a += x[i] * y[i]
+        b += x[i + 1] * y[i + 1]
+        c += x[i + 2] * y[i + 2]
+        d += x[i + 3] * y[i + 3]
+    for i in range(whole, len(x)):
+        a += x[i] * y[i]
+    return (a + b) + (c + d)
+
+
+@njit(cache=True, nogil=True)
+def _add(x, factor, y):  # type: ignore[no-untyped-def]
+    for i in range(len(x)):
+        x[i] += factor * y[i]
+
+
+@njit(cache=True, nogil=True)
+def _turn(direction, beta, omega, image, residual):  # type: ignore[no-untyped-def]
+    for i in range(len(direction)):
+        direction[i] = residual[i] + beta * (direction[i] - omega * image[i])

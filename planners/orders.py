@@ -1,0 +1,94 @@
+"""Orders in which Gauss-Seidel sweeps visit the states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from aggmaze.mdp import TabularMDP, readonly
+from aggmaze.move_mdp import MoveMDP
+
+# Beyond so many pairs of directions a grid of many dimensions makes a choice among them.
+_MOST_PAIRS = 8
+
+
+def grid_shape(model: TabularMDP | MoveMDP) -> tuple[int, ...] | None:
+    """Return the shape of the grid that a model's moves are steps on, or None.
+
+    It is read off the distances ``successor - state``: on a grid those are the strides of its axes,
+    the last of which is 1.  Nothing but the speed of sweeps depends on it.
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    """
+    if not isinstance(model, MoveMDP):
+        return None
+    most = model.num_actions // 2 + 1
+    strides = np.sort(_strides(model.successors, model.move_costs, most))
+    strides = strides[strides > 0]
+    if len(strides) == 0 or len(strides) == most or strides[0] != 1:
+        return None
+    sizes = np.append(strides[1:], model.num_states) / strides
+    if (sizes != np.floor(sizes)).any():
+        return None
+    return tuple(int(size) for size in sizes[::-1])
+
+
+@njit(cache=True, nogil=True)
+def _strides(successors, move_costs, most):  # type: ignore[no-untyped-def]
+    """Return up to ``most`` different distances, 0 where there are fewer."""
+    found = np.zeros(most, dtype=np.int64)
+    count = 0
+    for s in range(successors.shape[0]):
+        for m in range(successors.shape[1]):
+            distance = abs(successors[s, m] - s)
+            if distance == 0 or move_costs[s, m] == np.inf:
+                continue
+            known = False
+            for i in range(count):
+                known = known or found[i] == distance
+            if not known:
+                found[count] = distance
+                count += 1
+                if count == most:
+                    return found
+    return found
+
+
+def directions(
+    model: TabularMDP | MoveMDP, shape: tuple[int, ...] | None
+) -> Iterator[tuple[NDArray[np.int32] | None, bool]]:
+    """Yield for ever the order of the next sweep, as `Backups.gauss_seidel` takes it.
+
+    On a grid every combination of up and down the axes in turn, each followed by its opposite;
+    elsewhere the order of the states and its reverse.  At most 8 pairs where there are more.
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    shape : tuple of int, optional
+        Of the grid.
+
+    Yields
+    ------
+    order : ndarray of int32, shape (S,), optional
+        None for the order of the states.
+    reverse : bool
+    """
+    orders: list[NDArray[np.int32] | None] = [None]
+    if shape is not None:
+        axes = [axis for axis, size in enumerate(shape) if size > 1]
+        pairs = min(2 ** max(0, len(axes) - 1), _MOST_PAIRS)
+        states = np.arange(model.num_states, dtype=np.int32).reshape(shape)
+        # The first axis keeps its direction: the reverse order turns them all.
+        for pair in range(1, pairs):
+            turned = tuple(axis for bit, axis in enumerate(axes[:0:-1]) if pair >> bit & 1)
+            orders.append(readonly(np.flip(states, turned).reshape(-1)))
+    while True:
+        for order in orders:
+            yield order, False
+            yield order, True

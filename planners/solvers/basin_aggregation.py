@@ -1,0 +1,179 @@
+"""Aggregation by where the greedy policy goes, between sweeps that retrace their rows.
+
+One iteration is
+
+1. the basin correction (`planners.basins`) of the last V, where that still has much to say;
+2. sweeps in place: on plane grids one along the rows, with the last rows retraced
+   (`planners.row_sweeps`); elsewhere one of Gauss-Seidel against the paths of the greedy moves,
+   each state after the one that its move leads to;
+3. a full sweep ``V = TV``, which certifies and finds the greedy moves.
+
+Where nearly every state has to pay, ``T0 > 0``, the first V is not 0 but the constant above V* that
+one sweep gives, ``max (T0) / (1 - gamma)``: from above the way to a goal spreads as fast as sweeps
+go, from below each backup may add no more than the cost of a step, and states that hold one another
+down are let go one after another.  A V that is given is kept.
+
+Corrections and over-relaxed sweeps are no contractions.  Wherever the bound has not fallen by a
+tenth in eight iterations, J iterations follow of plain sweeps alone, which are: rows without
+relaxation, or the states in their order and back.  J doubles from 8.
+So it converges whatever the model.  The values are the middle of the certified interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggmaze.checks import check_integer
+from aggmaze.move_mdp import MoveMDP
+from planners.basins import BasinCorrection
+from planners.bellman import Backups, Sweep
+from planners.iterate import Step
+from planners.orders import grid_shape
+from planners.row_sweeps import RowSweeps
+
+# Rows are swept where so many of them are regular: sweeps of others are slow.
+_LEAST_SHARE = 0.9
+# The residual is to fall to this share in an iteration, else the next begins with a correction.
+_SLOW = 0.25
+# A correction below this share of what the residual may amount to is followed by an iteration
+# without one.
+_SMALL = 0.03
+# Iterations without a bound better by a tenth before plain sweeps take over, and how many at first.
+_PATIENCE = 8
+# Share of the states that have to pay for V to start from above.
+_MOSTLY = 0.9
+
+
+@dataclass(frozen=True, kw_only=True)
+class BasinAggregationOptions:
+    """Options of the method.
+
+    Parameters
+    ----------
+    num_retraced : int, optional
+        Rows that a row sweep goes back; by default 2, and 3 where the chosen move happens with
+        probability below 0.9.
+    """
+
+    num_retraced: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.num_retraced is not None:
+            check_integer("num_retraced", self.num_retraced, least=0)
+
+
+class BasinAggregation:
+    """Row sweeps and basin corrections from a given V; for models of moves."""
+
+    recentres = True
+
+    def __init__(
+        self,
+        backups: Backups,
+        V0: NDArray[np.float64],
+        rng: np.random.Generator,
+        options: BasinAggregationOptions,
+    ) -> None:
+        model = backups.model
+        if not isinstance(model, MoveMDP):
+            raise ValueError(
+                "basin_aggregation is for models of moves (MoveMDP); general models are solved by "
+                "modified_policy_iteration, forest_policy_iteration or gauss_seidel"
+            )
+        self._backups = backups
+        shape = grid_shape(model)
+        self._rows: RowSweeps | None = None
+        if shape is not None and len(shape) == 2:
+            retraced = options.num_retraced
+            if retraced is None:
+                retraced = 2 if model.p >= 0.9 else 3
+            rows = RowSweeps(backups, (shape[0], shape[1]), retraced)
+            self._rows = rows if rows.share >= _LEAST_SHARE else None
+        self._basins = BasinCorrection(backups)
+        self._actions = np.zeros(len(V0), dtype=np.int32)
+        self._V = V0.copy()
+        self._before = np.empty_like(V0)
+        self._raises = not V0.any()
+        # Of the last iteration: the residual; and how corrections go.
+        self._residual = np.inf
+        self._due = self._pausing = False
+        # How the residual's range goes.
+        self._best = np.inf
+        self._stalled = self._num_plain = 0
+        self._next_plain = _PATIENCE
+
+    def step(self) -> Step:
+        """Make one iteration."""
+        num_states = len(self._V)
+        if self._raises:
+            self._raises = False
+            self._raise()
+            num_updates, num_sweeps = num_states, 1
+        else:
+            num_updates = num_sweeps = 0
+        plain = self._num_plain > 0
+        if self._due and not plain:
+            self._correct()
+        num_passes = self._sweep_in_place(plain)
+        sweep = self._backups.sweep(self._V, self._before, self._actions)
+        self._V, self._before = self._before, self._V
+        self._judge(sweep)
+        num_sweeps += num_passes + 1
+        return Step(num_updates + (num_passes + 1) * num_states, sweep, num_sweeps=num_sweeps)
+
+    def values(self) -> NDArray[np.float64]:
+        """Return the current V."""
+        return self._V
+
+    def labels(self) -> NDArray[np.int32] | None:
+        """Return the basins of the last correction."""
+        return self._basins.labels if self._basins.num_basins > 0 else None
+
+    def _raise(self) -> None:
+        """Start from a constant that is above V*, where 0 is below it nearly everywhere."""
+        sweep = self._backups.sweep(self._V, self._before)
+        terminal = self._backups.model.terminal
+        inside = len(terminal) - np.count_nonzero(terminal)
+        if np.count_nonzero(self._before > 0.0) > _MOSTLY * inside:
+            self._V[:] = sweep.high / (1.0 - self._backups.gamma)
+            self._V[terminal] = 0.0
+
+    def _correct(self) -> None:
+        gamma = self._backups.gamma
+        size = self._basins.apply(self._actions, self._before, self._V)
+        self._pausing = size <= _SMALL * gamma / (1.0 - gamma) * self._residual
+
+    def _sweep_in_place(self, plain: bool) -> int:
+        """Sweep V; return how often that went over the states."""
+        if self._rows is not None:
+            return self._rows.sweep(self._V, relaxed=not plain)
+        if not plain:
+            self._backups.gauss_seidel(self._V, self._basins.order)
+            return 1
+        for reverse in (False, True):
+            self._backups.gauss_seidel(self._V, reverse=reverse)
+        return 2
+
+    def _judge(self, sweep: Sweep) -> None:
+        """Decide on what the next iteration does."""
+        corrected = self._due and self._num_plain == 0
+        slow = sweep.residual > _SLOW * self._residual
+        # Without rows, corrections are made for the sake of the order, too.
+        slow = slow or self._rows is None
+        self._due = slow and not (corrected and self._pausing)
+        self._residual = sweep.residual
+        spread = sweep.residual_high - sweep.residual_low
+        if spread < 0.9 * self._best:
+            self._best = spread
+            self._stalled = 0
+        else:
+            self._stalled += 1
+        if self._num_plain > 0:
+            self._num_plain -= 1
+        elif self._stalled >= _PATIENCE:
+            self._num_plain = self._next_plain
+            self._next_plain *= 2
+            self._stalled = 0

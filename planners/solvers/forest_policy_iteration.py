@@ -1,0 +1,275 @@
+"""Policy iteration along the forest of likeliest moves.
+
+Rounds of a sweep, which improves the policy, and of its evaluation (`planners.forest`): exact and
+in linear time where moves are certain, or form a tree; an elimination that preconditions a few
+steps of BiCGSTAB elsewhere.  Between the two, Gauss-Seidel sweeps along the policy's paths and in
+alternating directions carry news further than a single improvement does.
+
+- Start: where there are terminal states, hardly an action pays, and there are few ways to go or
+  the way is short for the discount, with the value of the shortest paths to them.  Policy iteration
+  from a bound that is the same everywhere meets ties, which only rounding decides, and turns one
+  state of a long path a round.  Elsewhere with Gauss-Seidel sweeps, for as long as they gain.
+- Round: take the moves of the last sweep.  Evaluate them, where that is exact or next to it, or
+  states lie in no order that sweeps could follow; elsewhere only once few moves changed in the last
+  round, or the bound hardly falls.  Then sweep.
+- Rescue: 8 rounds without a better bound are followed by rounds of sweeps alone, 4, then 8, 16 and
+  so on: sweeps contract, so the method converges whatever the model is.
+
+Source: Howard (1960) for policy iteration; the evaluation by elimination along the forest of chosen
+moves, and the rules here, are our own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggmaze.checks import check_choice, check_integer
+from planners.bellman import Backups, Sweep
+from planners.forest import PolicyForest
+from planners.iterate import Step
+from planners.orders import directions, grid_shape
+
+STARTS = ("auto", "sweeps")
+
+# The start by sweeps ends where twice in a row the largest change was not down to this share of
+# what it was so many sweeps before.
+_GAIN, _GAIN_WINDOW, _GAIN_PATIENCE = 0.7, 4, 2
+_MOST_STARTING_SWEEPS = 32
+# A policy is evaluated where less than this share of its moves is new, or so many rounds in a row
+# each left more than that share of the bound.  Every one is where the last left so few entries for
+# each state to BiCGSTAB that sweeps are dearer.
+_SETTLED = 0.03
+_SLOW_ROUNDS, _SLOW = 3, 0.7
+_NEARLY_A_FOREST = 0.5
+# An evaluation ends at this share of the residual, or after so many steps of BiCGSTAB.  Where more
+# than that share of the bound was left, more steps are granted, up to so many; or if they were
+# enough, and few of the moves changed, more is asked of the next.
+_POOR, _FEW = 0.5, 1e-3
+_REDUCTION, _MOST_STEPS = 0.003, 20
+_LEAST_REDUCTION, _MOST_STEPS_EVER = 1e-8, 160
+# So many rounds without a bound 10 % better are followed by at first so many without evaluation.
+_PATIENCE, _BETTER, _FIRST_RESCUE = 8, 0.9, 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForestPolicyIterationOptions:
+    """How it begins, and how often it sweeps.
+
+    Parameters
+    ----------
+    start : {"auto", "sweeps"}
+        ``"auto"`` takes the value of shortest paths where that may be good, and Gauss-Seidel sweeps
+        elsewhere; ``"sweeps"`` always takes these.
+    num_sweeps : int
+        Gauss-Seidel sweeps in alternating directions in a round, beside the one along the policy;
+        half as many after an evaluation.
+    """
+
+    start: str = "auto"
+    num_sweeps: int = 4
+
+    def __post_init__(self) -> None:
+        check_choice("start", self.start, STARTS)
+        check_integer("num_sweeps", self.num_sweeps, least=0)
+
+
+class ForestPolicyIteration:
+    """Forest policy iteration from a given V."""
+
+    recentres = True
+
+    def __init__(
+        self,
+        backups: Backups,
+        V0: NDArray[np.float64],
+        rng: np.random.Generator,
+        options: ForestPolicyIterationOptions,
+    ) -> None:
+        self._backups = backups
+        self._options = options
+        self._V = V0.copy()
+        self._image = np.empty_like(V0)
+        # The moves of the last sweep, -1 before the first, and room for those of the next.
+        self._actions = np.full(len(V0), -1, dtype=np.int32)
+        self._new_actions = np.empty_like(self._actions)
+        self._forest = PolicyForest(backups)
+        self._directions: Iterator[tuple[NDArray[np.int32] | None, bool]] | None = None
+        self._some_terminal = bool(backups.model.terminal.any())
+        self._begun = self._started = False
+        # The largest change of each starting sweep.
+        self._changes: list[float] = []
+        self._rule = _Rule(len(V0))
+        if self._forest.certain:
+            self._rule.lagged_share = 0.0
+        self._num_sweeps = 0
+
+    def step(self) -> Step:
+        """Make a sweep of the start, or a round."""
+        self._num_sweeps = 0
+        sweep = self._round() if self._started else self._start()
+        return Step(self._num_sweeps * len(self._V), sweep, num_sweeps=self._num_sweeps)
+
+    def values(self) -> NDArray[np.float64]:
+        """Return the current V."""
+        return self._V
+
+    def labels(self) -> None:
+        """Return None: states are not aggregated."""
+
+    def _start(self) -> Sweep:
+        if not self._begun:
+            self._begun = True
+            sweep = self._first_sweep()
+            if sweep is not None:
+                self._started = True
+                return sweep
+        if self._still_gains():
+            sweep = self._gauss_seidel()
+            self._changes.append(sweep.residual)
+            return sweep
+        self._started = True
+        return self._sweep()
+
+    def _first_sweep(self) -> Sweep | None:
+        """Sweep the given V, or the value of shortest paths if nearer; None for neither."""
+        given = self._sweep() if self._V.any() else None
+        if self._options.start == "sweeps" or not self._forest.follow_to_goal():
+            return given
+        if given is None:
+            self._evaluate(_LEAST_REDUCTION, 2 * _MOST_STEPS)
+            return self._sweep()
+        kept = self._V, self._image, self._actions, self._new_actions
+        width = self._rule.width
+        self._V, self._image = np.zeros_like(self._V), np.empty_like(self._V)
+        self._actions = np.full_like(self._actions, -1)
+        self._new_actions = np.empty_like(self._actions)
+        self._evaluate(_LEAST_REDUCTION, 2 * _MOST_STEPS)
+        sweep = self._sweep()
+        if self._rule.width < width:
+            return sweep
+        self._V, self._image, self._actions, self._new_actions = kept
+        self._rule.observe(width, len(self._V))
+        return given
+
+    def _still_gains(self) -> bool:
+        """Whether starting sweeps have not yet slowed down."""
+        changes = self._changes
+        first = len(changes) - _GAIN_PATIENCE
+        if first < _GAIN_WINDOW:
+            return True
+        return len(changes) < _MOST_STARTING_SWEEPS and any(
+            changes[i] <= _GAIN * changes[i - _GAIN_WINDOW] for i in range(first, len(changes))
+        )
+
+    def _round(self) -> Sweep:
+        rule = self._rule
+        if rule.num_changed:
+            self._forest.follow(self._actions)
+        rule.begin_round(scattered=self._forest.is_scattered)
+        num_sweeps = self._options.num_sweeps
+        if not rule.evaluates:
+            self._gauss_seidel_along_paths()
+        elif rule.lagged_share == 0.0:
+            self._evaluate(rule.reduction, rule.most_steps)
+            self._gauss_seidel_along_paths()
+            num_sweeps = (num_sweeps + 1) // 2
+        else:
+            self._gauss_seidel_along_paths()
+            self._evaluate(rule.reduction, rule.most_steps)
+            # Where a few states take another move now, an evaluation leaves them far off.
+            num_sweeps = 0 if rule.evaluates_always else (num_sweeps + 1) // 2
+        for _ in range(num_sweeps):
+            self._gauss_seidel()
+        return self._sweep()
+
+    def _sweep(self) -> Sweep:
+        """Make a full sweep, whose image is the new V, and note its moves."""
+        sweep = self._backups.sweep(self._V, self._image, self._new_actions)
+        self._num_sweeps += 1
+        self._V, self._image = self._image, self._V
+        self._actions, self._new_actions = self._new_actions, self._actions
+        num_changed = int(np.count_nonzero(self._actions != self._new_actions))
+        low, high = sweep.residual_low, sweep.residual_high
+        if self._some_terminal:
+            low, high = min(low, 0.0), max(high, 0.0)
+        self._rule.observe(high - low, num_changed)
+        return sweep
+
+    def _gauss_seidel(self) -> Sweep:
+        if self._directions is None:
+            model = self._backups.model
+            self._directions = directions(model, grid_shape(model))
+        self._num_sweeps += 1
+        return self._backups.gauss_seidel(self._V, *next(self._directions))
+
+    def _gauss_seidel_along_paths(self) -> None:
+        self._num_sweeps += 1
+        self._backups.gauss_seidel(self._V, self._forest.order)
+
+    def _evaluate(self, reduction: float, most_steps: int) -> None:
+        found = self._forest.evaluate(self._V, reduction=reduction, most_steps=most_steps)
+        self._num_sweeps += found.num_applications
+        self._rule.lagged_share = found.lagged_share
+        self._rule.complete = found.complete
+
+
+class _Rule:
+    """Says when to evaluate, and how far.
+
+    Parameters
+    ----------
+    num_states : int
+    """
+
+    def __init__(self, num_states: int) -> None:
+        #: As in the last `Evaluation`; of the next one they are likely to be much the same.
+        self.lagged_share = math.inf
+        self.complete = True
+        self.evaluates = self.evaluates_always = False
+        self.reduction, self.most_steps = _REDUCTION, _MOST_STEPS
+        #: Range of the residual in the last sweep; gamma / (1 - gamma) times that is 2 bounds.
+        self.width = math.inf
+        self.num_changed = num_states
+        self._num_states = num_states
+        self._last_width = self._best_width = math.inf
+        self._num_slow = self._num_stalled = 0
+        self._rescue, self._next_rescue = 0, _FIRST_RESCUE
+
+    def observe(self, width: float, num_changed: int) -> None:
+        """Take note of a sweep: the range of its residual, and how many moves are new."""
+        self._last_width, self.width = self.width, width
+        self.num_changed = num_changed
+
+    def begin_round(self, *, scattered: bool) -> None:
+        """Decide on what the round does.
+
+        Where the policy leads far off, sweeps in the order of the states carry nothing along.
+        """
+        if self.evaluates and self.width > _POOR * self._last_width:
+            if not self.complete:
+                self.most_steps = min(2 * self.most_steps, _MOST_STEPS_EVER)
+            elif self.num_changed < _FEW * self._num_states:
+                self.reduction = max(0.1 * self.reduction, _LEAST_REDUCTION)
+        self._num_slow = self._num_slow + 1 if self.width > _SLOW * self._last_width else 0
+        settled = self.num_changed < _SETTLED * self._num_states
+        if self._num_slow >= _SLOW_ROUNDS:
+            self._num_slow = 0
+            settled = True
+        if self._rescue > 0:
+            self._rescue -= 1
+        elif self.width < _BETTER * self._best_width:
+            self._num_stalled = 0
+        else:
+            self._num_stalled += 1
+            if self._num_stalled >= _PATIENCE:
+                self._num_stalled = 0
+                self._rescue = self._next_rescue
+                self._next_rescue *= 2
+        self._best_width = min(self._best_width, self.width)
+        self.evaluates_always = scattered or self.lagged_share < _NEARLY_A_FOREST
+        self.evaluates = self._rescue == 0 and (self.evaluates_always or settled)

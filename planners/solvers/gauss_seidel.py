@@ -1,0 +1,58 @@
+"""Gauss-Seidel value iteration.
+
+    V(s) <- min_a [ c(s,a) + gamma sum_{s' != s} P(s'|s,a) V(s') ] / [ 1 - gamma P(s|s,a) ]
+
+for one state after another, each from the new values of those before it and with its loops to
+itself solved for.  On grids the sweeps take all combinations of directions along the axes in turn,
+so that values travel far in each; elsewhere they alternate between the order of the states and its
+reverse.  One iteration is one sweep, S updates.  The bounds are those of a sweep in place
+(`planners.certificate`); their middle is returned.
+
+Source: Kushner and Kleinman, "Accelerated procedures for the solution of discrete Markov control
+problems" (1971); Bertsekas, "Dynamic Programming and Optimal Control", vol. 2, section 2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planners.bellman import Backups
+from planners.iterate import Step
+from planners.orders import directions, grid_shape
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussSeidelOptions:
+    """Gauss-Seidel has no options of its own."""
+
+
+class GaussSeidel:
+    """Gauss-Seidel value iteration from a given V."""
+
+    recentres = True
+
+    def __init__(
+        self,
+        backups: Backups,
+        V0: NDArray[np.float64],
+        rng: np.random.Generator,
+        options: GaussSeidelOptions,
+    ) -> None:
+        self._backups = backups
+        self._V = V0.copy()
+        self._directions = directions(backups.model, grid_shape(backups.model))
+
+    def step(self) -> Step:
+        """Make one sweep."""
+        sweep = self._backups.gauss_seidel(self._V, *next(self._directions))
+        return Step(len(self._V), sweep, num_sweeps=1)
+
+    def values(self) -> NDArray[np.float64]:
+        """Return the current V."""
+        return self._V
+
+    def labels(self) -> None:
+        """Return None: states are not aggregated."""

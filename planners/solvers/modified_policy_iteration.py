@@ -1,0 +1,405 @@
+"""Modified policy iteration: sweeps, and between them sweeps by the policy alone.
+
+A round takes the policy that is greedy for V, improves V towards that policy's own value, and ends
+with a full sweep TV, which certifies and gives the next policy.
+
+With ``inner_sweeps=k`` that is the textbook method, ``V <- T_pi^k T V``.  By default how much is
+done between two full sweeps follows the model:
+
+- What is solved for is the correction: ``(I - gamma P_pi) d = TV - V``, by sweeps over the policy's
+  rows alone (`planners.packed`), in single precision: the next full sweep, in double precision,
+  sees whatever error is left.
+- A state whose action is sure to be the best still has no other action looked at
+  (`planners.lazy_sweep`); ``TV`` stays exact.
+- Where no state is absorbing, the increments of d tend to a constant; the middle of the last one's
+  range, times ``gamma / (1 - gamma)``, sums up all that are to come (MacQueen's midpoint as a
+  step), so that only the span of the increment has to shrink.  Where there are absorbing states,
+  what leads a state back to itself is solved for instead.
+- Where eight sweeps shrink it by less than a fifth each, steps of GMRES (`planners.gmres`, modulo
+  constants in the first case) are tried, and kept while they shrink it more for their work, counted
+  in sweeps: no clock decides anything.
+- The accuracy of the correction follows what limits the rounds: deeper where the next residual is
+  what the correction left, less deep where it comes from new actions.
+
+Where there are absorbing states, the policy that is greedy for a V that knows nothing of them is
+not worth correcting for: Gauss-Seidel sweeps come first, as long as they make good progress.
+Corrections of any kind could go in circles; where the residual has not shrunk by a tenth in eight
+rounds, a number of rounds, doubled each time, are plain sweeps, which are contractions.
+
+Source: Puterman, Shin, "Modified policy iteration algorithms for discounted Markov decision
+problems", Management Science 24 (1978); MacQueen (1966) for the midpoint.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggmaze.checks import check_integer
+from planners.bellman import Backups, SparseBackups, Sweep
+from planners.gmres import GMRES
+from planners.iterate import Step
+from planners.lazy_sweep import LazySweeps
+from planners.measure import has_absorbing_states
+from planners.orders import directions, grid_shape
+from planners.packed import Packed, PackedPolicy, Range
+
+# Above this discount single precision can turn a contraction into none.
+_MOST_SINGLE_GAMMA = 1 - 1e-4
+
+# How far a correction shrinks its increment: at first, at least and at most.
+_FIRST_DROP, _LEAST_DROP, _MOST_DROP = 0.2, 1e-3, 0.3
+# Most sweeps of one correction: at first, or so many horizons of 1/(1 - gamma), and ever.
+_FIRST_SWEEPS, _FIRST_HORIZONS, _MOST_SWEEPS = 15, 0.06, 60
+# Sweeps before GMRES is thought of, and at which rate a sweep it is tried.
+_TRIAL_SWEEPS, _SLOW_RATE = 8, 0.8
+_GMRES_STEPS = 10
+# What going over a vector of the basis takes of a sweep with one entry a state.
+_GMRES_WORK = 0.5
+# Sweeps until the two are compared again, and how often GMRES gets another chance.
+_CYCLE_SWEEPS, _GMRES_EVERY = 12, 5
+
+# Rounds without progress, and what counts as such.
+_PATIENCE, _PROGRESS = 8, 0.9
+_FIRST_PLAIN_ROUNDS = 4
+
+# Gauss-Seidel sweeps at the start go on while they shrink the residual so much in so many.
+_START_PROGRESS, _START_WINDOW = 0.7, 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModifiedPolicyIterationOptions:
+    """Options of modified policy iteration.
+
+    Parameters
+    ----------
+    inner_sweeps : int, optional
+        Sweeps by the policy between two full ones, at least 0; by default as many as pay.
+    """
+
+    inner_sweeps: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.inner_sweeps is not None:
+            check_integer("inner_sweeps", self.inner_sweeps)
+
+
+class ModifiedPolicyIteration:
+    """Modified policy iteration from a given V."""
+
+    recentres = True
+
+    def __init__(
+        self,
+        backups: Backups,
+        V0: NDArray[np.float64],
+        rng: np.random.Generator,
+        options: ModifiedPolicyIterationOptions,
+    ) -> None:
+        self._backups = backups
+        self._num_states = len(V0)
+        self._image = V0.copy()
+        self._argument = np.empty_like(V0)
+        self._policy = np.zeros(len(V0), dtype=np.int32)
+        self._lazy = LazySweeps(backups) if isinstance(backups, SparseBackups) else None
+        self._last: Sweep | None = None
+        absorbing = has_absorbing_states(backups.model)
+        self._evaluation: _Fixed | _Adaptive
+        if options.inner_sweeps is not None:
+            self._evaluation = _Fixed(backups, options.inner_sweeps)
+        else:
+            self._evaluation = _Adaptive(backups, shifts=not absorbing)
+        # In place sweeps keep constants about, which corrections without absorbing states shift.
+        self._directions: Iterator[tuple[NDArray[np.int32] | None, bool]] | None = None
+        if absorbing:
+            self._directions = directions(backups.model, grid_shape(backups.model))
+        self._phase = _Phase(starts_plain=absorbing, never_plain=options.inner_sweeps is not None)
+
+    def step(self) -> Step:
+        """Make one round: a correction towards the policy's value, and a full sweep."""
+        plain = self._phase.plain()
+        if plain and self._directions is not None:
+            return self._gauss_seidel()
+        num_inner = 0
+        if self._last is None:
+            # V has no image yet.
+            self._argument, self._image = self._image, self._argument
+        elif plain:
+            self._argument, self._image = self._image, self._argument
+            self._changed(self._last.residual_low, self._last.residual_high, self._last)
+        else:
+            num_inner = self._correct(self._last)
+        sweep = self._sweep()
+        self._last = sweep
+        self._phase.see(_span(sweep))
+        return Step((num_inner + 1) * self._num_states, sweep, num_sweeps=num_inner + 1)
+
+    def values(self) -> NDArray[np.float64]:
+        """Return the image of the last full sweep."""
+        return self._image
+
+    def labels(self) -> None:
+        """Return None: states are not aggregated."""
+
+    def _gauss_seidel(self) -> Step:
+        """Make one sweep in place."""
+        assert self._directions is not None
+        if self._last is not None:
+            self._changed(self._last.residual_low, self._last.residual_high, self._last)
+        sweep = self._backups.gauss_seidel(self._image, *next(self._directions))
+        self._changed(sweep.residual_low, sweep.residual_high, sweep)
+        self._last = None
+        self._phase.see(_span(sweep))
+        return Step(self._num_states, sweep, num_sweeps=1)
+
+    def _correct(self, last: Sweep) -> int:
+        """Correct V, in the place of what was swept last; return the number of inner sweeps."""
+        correction = self._evaluation.correct(self._argument, self._image, self._policy, last)
+        # The image is part of the correction, and its place is free.
+        np.multiply(correction.vector, correction.scale, out=self._image, dtype=np.float64)
+        if correction.constant:
+            self._image += correction.constant
+        self._argument += self._image
+        self._changed(float(self._image.min()), float(self._image.max()), last)
+        return correction.num_sweeps
+
+    def _changed(self, low: float, high: float, last: Sweep) -> None:
+        """Account for a change of V by ``low`` to ``high`` since the sweep before."""
+        if self._lazy is not None:
+            max_value = max(-last.low, last.high) + last.residual + max(-low, high)
+            self._lazy.changed(low, high, max_value)
+
+    def _sweep(self) -> Sweep:
+        V, out, policy = self._argument, self._image, self._policy
+        if self._lazy is None:
+            return self._backups.sweep(V, out, policy)
+        return self._lazy.sweep(V, out, policy, float(max(-V.min(), V.max())))
+
+
+def _span(sweep: Sweep) -> float:
+    return sweep.residual_high - sweep.residual_low
+
+
+class _Phase:
+    """Says when rounds are plain sweeps.
+
+    Parameters
+    ----------
+    starts_plain : bool
+        Whether they are at first, as long as they make progress.
+    never_plain : bool
+        Whether they never are.
+    """
+
+    def __init__(self, *, starts_plain: bool, never_plain: bool) -> None:
+        self._starting = starts_plain and not never_plain
+        self._never_plain = never_plain
+        self._residuals: list[float] = []
+        self._num_slow = 0
+        self._best = math.inf
+        self._num_stalled = 0
+        self._num_left = 0
+        self._next_number = _FIRST_PLAIN_ROUNDS
+
+    def plain(self) -> bool:
+        """Return whether the next round is to be plain."""
+        return self._starting or self._num_left > 0
+
+    def see(self, residual: float) -> None:
+        """Take note of the residual that a round ended with."""
+        if self._starting:
+            self._see_start(residual)
+        elif residual < _PROGRESS * self._best:
+            self._best = residual
+            self._num_stalled = 0
+            self._num_left = max(self._num_left - 1, 0)
+        elif self._num_left > 0:
+            self._num_left -= 1
+        elif not self._never_plain:
+            self._num_stalled += 1
+            if self._num_stalled >= _PATIENCE:
+                self._num_left, self._num_stalled = self._next_number, 0
+                self._next_number *= 2
+
+    def _see_start(self, residual: float) -> None:
+        self._residuals.append(residual)
+        if len(self._residuals) > _START_WINDOW:
+            slow = residual > _START_PROGRESS * self._residuals[-1 - _START_WINDOW]
+            self._num_slow = self._num_slow + 1 if slow else 0
+        self._starting = self._num_slow < 2 and residual > 0
+
+
+@dataclass(frozen=True)
+class _Correction:
+    """What to add to V: ``scale * vector + constant``, and how many sweeps it took."""
+
+    vector: Packed
+    scale: float
+    constant: float
+    num_sweeps: int
+
+
+class _Fixed:
+    """A fixed number of sweeps by the policy, as they are."""
+
+    def __init__(self, backups: Backups, num_sweeps: int) -> None:
+        self._num_states = backups.model.num_states
+        self._num_sweeps = num_sweeps
+        self._rows = PackedPolicy(backups, np.float64, solve_loops=False)
+        self._start, self._vector, self._spare = (self._rows.vector() for _ in range(3))
+
+    def correct(
+        self,
+        V: NDArray[np.float64],
+        image: NDArray[np.float64],
+        policy: NDArray[np.int32],
+        last: Sweep,
+    ) -> _Correction:
+        """Return ``T_pi^k TV - V``."""
+        self._rows.scaled(V, image, 1.0, self._start)
+        self._vector[:] = self._start
+        if self._num_sweeps:
+            self._rows.load(policy)
+        for _ in range(self._num_sweeps):
+            self._rows.sweep(self._start, self._vector, self._spare)
+            self._vector, self._spare = self._spare, self._vector
+        return _Correction(self._vector[: self._num_states], 1.0, 0.0, self._num_sweeps)
+
+
+class _Adaptive:
+    """As many sweeps, or steps of GMRES, as pay."""
+
+    def __init__(self, backups: Backups, *, shifts: bool) -> None:
+        self._backups = backups
+        self._gamma = backups.gamma
+        self._num_states = backups.model.num_states
+        self._shifts = shifts
+        dtype = np.float32 if backups.gamma <= _MOST_SINGLE_GAMMA else np.float64
+        self._rows = PackedPolicy(backups, dtype, solve_loops=not self._shifts)
+        self._start, self._vector, self._spare = (self._rows.vector() for _ in range(3))
+        self._drop = _FIRST_DROP
+        horizons = int(_FIRST_HORIZONS / (1 - backups.gamma))
+        self._first_sweeps = min(max(_FIRST_SWEEPS, horizons), _MOST_SWEEPS)
+        self._most_sweeps = self._first_sweeps
+        self._reached = 1.0
+        self._span_before = math.inf
+        self._gmres: GMRES | None = None
+        self._zeros = self._start
+        # Logarithm of the reduction for the work of a sweep, where GMRES was tried.
+        self._gmres_speed: float | None = None
+        self._num_slow = 0
+
+    def correct(
+        self,
+        V: NDArray[np.float64],
+        image: NDArray[np.float64],
+        policy: NDArray[np.int32],
+        last: Sweep,
+    ) -> _Correction:
+        """Return about ``(I - gamma P_pi)^-1 (TV - V)``."""
+        self._adapt(_span(last))
+        scale = last.residual
+        if not 0.0 < scale < math.inf or not math.isfinite(1.0 / scale):
+            return _Correction(image - V, 1.0, 0.0, 0)
+        self._rows.load(policy)
+        self._rows.scaled(V, image, 1.0 / scale, self._start)
+        self._vector[:] = self._start
+        increment = Range(last.residual_low / scale, last.residual_high / scale)
+        if not self._shifts:
+            increment = Range(float(self._start.min()), float(self._start.max()))
+        first = self._size(increment)
+        increment, num_sweeps = self._solve(increment, self._drop * first)
+        self._reached = self._size(increment) / first if first else 0.0
+        constant = 0.0
+        if self._shifts:
+            middle = (increment.low + increment.high) / 2
+            constant = scale * middle * self._gamma / (1 - self._gamma)
+        return _Correction(self._vector[: self._num_states], scale, constant, num_sweeps)
+
+    def _adapt(self, span: float) -> None:
+        """Set the accuracy by whether the last correction, or new actions, left the residual."""
+        if math.isfinite(self._span_before):
+            if span < 3 * self._reached * self._span_before:
+                self._drop = max(self._drop / 5, _LEAST_DROP)
+                self._most_sweeps = min(2 * self._most_sweeps, _MOST_SWEEPS)
+            else:
+                self._most_sweeps = max(self._most_sweeps // 2, self._first_sweeps)
+                self._drop = min(max(2 * self._drop, 0.02), _MOST_DROP)
+        self._span_before = span
+
+    def _size(self, increment: Range) -> float:
+        return increment.span if self._shifts else increment.size
+
+    def _solve(self, increment: Range, goal: float) -> tuple[Range, int]:
+        """Shrink the increment to a goal; return it and the number of sweeps."""
+        increment, num_sweeps = self._sweeps(increment, goal, _TRIAL_SWEEPS // 2)
+        halfway = self._size(increment)
+        increment, more = self._sweeps(increment, goal, _TRIAL_SWEEPS // 2)
+        num_sweeps += more
+        size = self._size(increment)
+        if size <= goal:
+            return increment, num_sweeps
+        speed = math.log(halfway / size) / more
+        if speed > -math.log(_SLOW_RATE):
+            increment, more = self._sweeps(increment, goal, self._most_sweeps - num_sweeps)
+            return increment, num_sweeps + more
+        self._num_slow += 1
+        krylov = (
+            self._gmres_speed is None
+            or self._gmres_speed > speed
+            or self._num_slow % _GMRES_EVERY == 0
+        )
+        while size > goal and num_sweeps < self._most_sweeps:
+            before = size
+            if krylov:
+                increment, count, work = self._gmres_cycle(goal / size)
+            else:
+                increment, count = self._sweeps(increment, goal, _CYCLE_SWEEPS)
+                work = float(count)
+            size = self._size(increment)
+            num_sweeps += count
+            gained = math.log(before / size) / work if size > 0 else math.inf
+            if krylov:
+                self._gmres_speed = gained
+            else:
+                speed = gained
+            krylov = self._gmres_speed is not None and self._gmres_speed > speed
+        return increment, num_sweeps
+
+    def _sweeps(self, increment: Range, goal: float, most: int) -> tuple[Range, int]:
+        count = 0
+        while count < most and self._size(increment) > goal:
+            increment = self._rows.sweep(self._start, self._vector, self._spare)
+            self._vector, self._spare = self._spare, self._vector
+            count += 1
+        return increment, count
+
+    def _gmres_cycle(self, reduction: float) -> tuple[Range, int, float]:
+        """Make one cycle of GMRES and a sweep; return its increment, the sweeps, and the work."""
+        if self._gmres is None:
+            self._zeros = self._rows.vector()
+            self._gmres = GMRES(
+                _GMRES_STEPS,
+                self._rows.padded_size,
+                self._rows.dtype,
+                num_constant=self._num_states if self._shifts else 0,
+                num_threads=self._backups.num_threads,
+            )
+        # The vector before the last sweep, which told its residual.
+        x, residual = self._spare, self._vector
+        np.subtract(self._vector, self._spare, out=residual)
+        num_applications = self._gmres.solve(
+            lambda vector, out: self._rows.sweep(self._zeros, vector, out),
+            x,
+            residual,
+            max(0.3 * reduction, 1e-7),
+        )
+        self._vector, self._spare = x, residual
+        increment, _ = self._sweeps(Range(-math.inf, math.inf), 0.0, 1)
+        count = num_applications + 1
+        vectors = num_applications**2 * self._num_states / self._rows.num_entries
+        return increment, count, count + _GMRES_WORK * vectors

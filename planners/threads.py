@@ -1,0 +1,89 @@
+"""Compiled kernels on several cores.
+
+Kernels release Python's lock (``nogil=True``) and take a range of items, so threads of Python do:
+one compiled version serves any number of them, nothing is left behind that a forked process could
+trip over, and Ctrl-C arrives once every thread is done with the arrays it writes to.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TypeVar
+
+from aggmaze.checks import check_integer
+
+T = TypeVar("T")
+
+#: Elementary operations below which a thread costs more than it saves.
+LEAST_WORK = 1 << 17
+
+_pool: ThreadPoolExecutor | None = None
+
+
+def num_cores() -> int:
+    """Return the number of cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
+
+
+def check_num_threads(num_threads: int | None) -> int:
+    """Return the number of threads to use: what was asked for, or one for each core."""
+    if num_threads is None:
+        return num_cores()
+    check_integer("num_threads", num_threads, least=1)
+    return int(num_threads)
+
+
+def run_all(tasks: list[Callable[[], T]]) -> list[T]:
+    """Run functions side by side, the last one in this thread, and return what they return.
+
+    On any exception, Ctrl-C among them, the others are waited for first.
+    """
+    if len(tasks) == 1:
+        return [tasks[0]()]
+    futures = [_threads().submit(task) for task in tasks[:-1]]
+    try:
+        last = tasks[-1]()
+    finally:
+        wait(futures)
+    return [future.result() for future in futures] + [last]
+
+
+def over_blocks(
+    function: Callable[[int, int], T], num_items: int, num_threads: int, work: int
+) -> list[T]:
+    """Call ``function(lo, hi)`` on consecutive blocks that cover ``range(num_items)``.
+
+    One block for each thread, fewer where ``work``, in elementary operations, is too little: only
+    for what does not depend on where the blocks end.
+    """
+    count = max(1, min(num_threads, work // LEAST_WORK, num_items))
+    ends = [num_items * i // count for i in range(count + 1)]
+    return run_all(
+        [
+            lambda lo=lo, hi=hi: function(lo, hi)  # type: ignore[misc]
+            for lo, hi in itertools.pairwise(ends)
+        ]
+    )
+
+
+def _threads() -> ThreadPoolExecutor:
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(max(1, num_cores() - 1), thread_name_prefix="planners")
+    return _pool
+
+
+def _forget() -> None:
+    """Drop the pool in a forked process: its threads are not there."""
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

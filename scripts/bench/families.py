@@ -1,0 +1,507 @@
+"""Models to measure solvers on: mazes, and problems of the literature with known sources.
+
+Every function makes one model from its sizes and a seed.  `FAMILIES` names the instances that the
+benchmarks run on; each value takes a seed and nothing else:
+
+    model = FAMILIES["garnet-1e5-5"](seed)
+
+Costs are minimised, and the discount is the planner's.  Where a source maximises rewards, their
+negatives stand here.  States without a way out that cost nothing are terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import gaussian_filter
+
+from aggmaze.grid import Grid
+from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
+from aggmaze.mdp import TabularMDP
+from aggmaze.move_mdp import MoveMDP
+
+Model = TabularMDP | MoveMDP
+
+
+# ---------------------------------------------------------------------------------------------
+# Grids: one row of successors a state.
+
+
+def maze(
+    num_positions: int,
+    seed: int,
+    *,
+    num_axes: int = 2,
+    p: float = 1.0,
+    loops: float = 0.0,
+    goal_reward: float = 1.0,
+) -> MoveMDP:
+    """Make a random spanning tree of a square or cube grid, unit costs, one goal.
+
+    Source: Chen et al., "An Adaptive State Aggregation Algorithm for Markov Decision Processes",
+    section "Standard mazes".  ``loops`` is the share of the other walls opened afterwards.
+    """
+    return _grid(
+        StandardRecipe(loops=loops, goal_reward=goal_reward), num_positions, num_axes, p, seed
+    )
+
+
+def terrain(
+    num_positions: int,
+    seed: int,
+    *,
+    num_axes: int = 2,
+    p: float = 1.0,
+    heights: str = "smooth",
+    cost: str = "shifted",
+    goal_reward: float = 1.0,
+) -> MoveMDP:
+    """Make an open grid whose moves are priced by the climb, one goal.
+
+    Source: Chen et al., section "Terrain mazes".  ``heights`` is "smooth", "fractal" or "uniform";
+    ``cost`` is "shifted" (never negative), "difference" or "climb".
+    """
+    recipe = TerrainRecipe(heights, cost=cost, goal_reward=goal_reward)
+    return _grid(recipe, num_positions, num_axes, p, seed)
+
+
+def _grid(recipe: Recipe, num_positions: int, num_axes: int, p: float, seed: int) -> MoveMDP:
+    layout = recipe.layout(Grid((num_positions,) * num_axes), np.random.default_rng(seed))
+    return maze_model(layout, recipe, p=p)
+
+
+# ---------------------------------------------------------------------------------------------
+# Random graphs.
+
+
+def garnet(num_states: int, num_actions: int, branching: int, seed: int) -> TabularMDP:
+    """Successors drawn uniformly, probabilities by cutting [0, 1] at random, costs uniform.
+
+    Source: Archibald, McKinnon, Thomas, "On the generation of Markov decision processes", Journal
+    of the Operational Research Society 46 (1995).
+    """
+    rng = np.random.default_rng(seed)
+    following = rng.integers(num_states, size=(num_states, num_actions, branching))
+    probabilities = _cut(rng, (num_states, num_actions, branching))
+    return _from_successors(following, probabilities, rng.random((num_states, num_actions)))
+
+
+def near_deterministic(
+    num_states: int, num_actions: int, seed: int, *, likely: float = 0.9
+) -> TabularMDP:
+    """One random successor with probability ``likely``, four others share the rest.
+
+    A Garnet that is almost a graph of moves: no diffusion, and no geometry to exploit.
+    """
+    rng = np.random.default_rng(seed)
+    following = rng.integers(num_states, size=(num_states, num_actions, 5))
+    probabilities = np.array([likely] + [(1 - likely) / 4] * 4)
+    return _from_successors(following, probabilities, rng.random((num_states, num_actions)))
+
+
+def two_mode(
+    num_states: int, seed: int, *, num_actions: int = 4, branching: int = 4, crossing: float = 1e-3
+) -> TabularMDP:
+    """Two Garnets that are left for each other with probability ``crossing``.
+
+    A nearly decomposable chain: its second eigenvalue is close to 1, so that sweeps mix slowly.
+    Source of the structure: Simon, Ando, "Aggregation of variables in dynamic systems",
+    Econometrica 29 (1961).
+    """
+    rng = np.random.default_rng(seed)
+    half = num_states // 2
+    side = np.arange(2 * half)[:, np.newaxis, np.newaxis] // half
+    shape = (2 * half, num_actions, branching)
+    here = side * half + rng.integers(half, size=shape)
+    there = (1 - side) * half + rng.integers(half, size=(*shape[:2], 1))
+    inside = (1 - crossing) * rng.dirichlet(np.ones(branching), shape[:2])
+    probabilities = np.concatenate([inside, np.full((*shape[:2], 1), crossing)], axis=2)
+    costs = rng.random(shape[:2]) + 0.5 * side[:, :, 0]
+    return _from_successors(np.concatenate([here, there], axis=2), probabilities, costs)
+
+
+def hub_graph(
+    num_states: int, seed: int, *, num_actions: int = 5, branching: int = 6
+) -> TabularMDP:
+    """Successors drawn in proportion to ``rank ** -0.8``: a few states are entered from everywhere.
+
+    In-degrees follow a power law, as in Barabasi, Albert, "Emergence of scaling in random
+    networks", Science 286 (1999).
+    """
+    rng = np.random.default_rng(seed)
+    shares = np.arange(1, num_states + 1.0) ** -0.8
+    shape = (num_states, num_actions, branching)
+    ranks = rng.choice(num_states, shape, p=shares / shares.sum())
+    following = rng.permutation(num_states)[ranks]
+    probabilities = rng.dirichlet(np.full(branching, 0.3), shape[:2])
+    return _from_successors(following, probabilities, rng.exponential(size=shape[:2]))
+
+
+def cyclic(
+    num_states: int, num_classes: int, seed: int, *, num_actions: int = 4, branching: int = 3
+) -> TabularMDP:
+    """Make a ring of classes: every action leads to random states of the next class.
+
+    A periodic chain, of which sweeps reduce no span within a period.
+    """
+    rng = np.random.default_rng(seed)
+    size = num_states // num_classes
+    class_ = np.arange(size * num_classes) // size
+    shape = (len(class_), num_actions, branching)
+    following = ((class_ + 1) % num_classes * size)[:, np.newaxis, np.newaxis]
+    following = following + rng.integers(size, size=shape)
+    costs = rng.random(shape[:2]) + (class_ % 7 == 0)[:, np.newaxis]
+    return _from_successors(following, _cut(rng, shape), costs)
+
+
+def chain_of_components(
+    num_states: int, num_components: int, seed: int, *, onwards: float = 0.05
+) -> TabularMDP:
+    """Strongly connected blocks in a row, each left for the next with probability ``onwards``.
+
+    States are numbered at random.  Source of the structure: Dai, Goldsmith, "Topological value
+    iteration algorithm for Markov decision processes", IJCAI (2007).
+    """
+    rng = np.random.default_rng(seed)
+    size = num_states // num_components
+    block = np.arange(size * num_components) // size
+    shape = (len(block), 4, 3)
+    here = block[:, np.newaxis, np.newaxis] * size + rng.integers(size, size=shape)
+    following_block = np.minimum(block + 1, num_components - 1)[:, np.newaxis, np.newaxis]
+    there = following_block * size + rng.integers(size, size=(*shape[:2], 1))
+    probabilities = np.concatenate(
+        [_cut(rng, shape) * (1 - onwards), np.full((*shape[:2], 1), onwards)], axis=2
+    )
+    costs = rng.random(shape[:2]) + rng.random(num_components)[block][:, np.newaxis]
+    name = rng.permutation(len(block))
+    place = np.argsort(name)
+    following = name[np.concatenate([here, there], axis=2)]
+    return _from_successors(following[place], probabilities[place], costs[place])
+
+
+def band_walk(
+    num_states: int, seed: int, *, width: int = 20, num_actions: int = 4, branching: int = 4
+) -> TabularMDP:
+    """Random successors within ``width`` of the state on a line: local and diffuse."""
+    rng = np.random.default_rng(seed)
+    shape = (num_states, num_actions, branching)
+    states = np.arange(num_states)
+    steps = rng.integers(-width, width + 1, shape)
+    following = (states[:, np.newaxis, np.newaxis] + steps).clip(0, num_states - 1)
+    probabilities = rng.dirichlet(np.ones(branching), shape[:2])
+    hills = np.sin(40 * states / num_states)[:, np.newaxis]
+    return _from_successors(following, probabilities, rng.random(shape[:2]) + hills)
+
+
+# ---------------------------------------------------------------------------------------------
+# Queues, stock, machines, populations.
+
+
+def tandem_queue(capacity: int, seed: int) -> TabularMDP:
+    """Two queues in series: control the service rate of the first.
+
+    States are the numbers of customers ``(n1, n2)`` below ``capacity``; the chain is uniformised.
+    Holding costs, plus a cost of the rate; arrivals are lost when the first queue is full, and the
+    first station is blocked when the second is.
+    Source: Rosberg, Varaiya, Walrand, "Optimal control of service in tandem queues", IEEE
+    Transactions on Automatic Control 27 (1982); Ohno, Ichiki, "Computing optimal policies for
+    controlled tandem queueing systems", Operations Research 35 (1987).
+    """
+    rng = np.random.default_rng(seed)
+    arrivals, second_rate = 0.7 + 0.2 * rng.random(), 1.0
+    rates = np.array([0.0, 0.5, 1.0, 1.5])
+    holding = 1.0, 1.0 + rng.random()
+    num_states = capacity**2
+    states = np.arange(num_states)
+    n1, n2 = np.divmod(states, capacity)
+    total = arrivals + second_rate + rates.max()
+    enters, moves, leaves = n1 < capacity - 1, (n1 > 0) & (n2 < capacity - 1), n2 > 0
+    following = np.stack(
+        [
+            np.where(enters, states + capacity, states),
+            np.where(moves, states - capacity + 1, states),
+            np.where(leaves, states - 1, states),
+            states,
+        ],
+        axis=1,
+    )
+    probabilities = np.empty((num_states, len(rates), 4))
+    probabilities[:, :, 0] = enters[:, np.newaxis] * arrivals / total
+    probabilities[:, :, 1] = moves[:, np.newaxis] * rates / total
+    probabilities[:, :, 2] = leaves[:, np.newaxis] * second_rate / total
+    probabilities[:, :, 3] = np.maximum(0.0, 1.0 - probabilities[:, :, :3].sum(axis=2))
+    held = (holding[0] * n1 + holding[1] * n2)[:, np.newaxis]
+    lost = 5.0 * arrivals * ~enters[:, np.newaxis]
+    costs = (held + 20.0 * rates**2) / capacity + lost
+    return _from_successors(following[:, np.newaxis, :], probabilities, costs)
+
+
+def routing(capacity: int, seed: int) -> TabularMDP:
+    """Two parallel queues: send each arrival to either one, or reject it.
+
+    Source: Hajek, "Optimal control of two interacting service stations", IEEE Transactions on
+    Automatic Control 29 (1984).
+    """
+    rng = np.random.default_rng(seed)
+    rates = np.array([0.9, 0.5 + 0.2 * rng.random(), 0.4])
+    states = np.arange(capacity**2)
+    n1, n2 = np.divmod(states, capacity)
+    arrival = np.stack(
+        [
+            np.where(n1 < capacity - 1, states + capacity, states),
+            np.where(n2 < capacity - 1, states + 1, states),
+            states,
+        ],
+        axis=1,
+    )
+    first = np.where(n1 > 0, states - capacity, states)[:, np.newaxis]
+    second = np.where(n2 > 0, states - 1, states)[:, np.newaxis]
+    following = np.stack([arrival, *np.broadcast_arrays(first, second, arrival)[:2]], axis=2)
+    costs = ((n1 + 1.5 * n2) / capacity)[:, np.newaxis] + np.array([0.0, 0.0, 3.0])
+    return _from_successors(following, rates / rates.sum(), costs)
+
+
+def inventory(num_states: int, seed: int) -> TabularMDP:
+    """Stock of one item, ordered in lots, against random demand; unmet demand is lost.
+
+    Fixed and proportional cost of an order, of holding, and a penalty for what is lost.
+    Source: Scarf, "The optimality of (S, s) policies in the dynamic inventory problem" (1960);
+    Puterman, "Markov Decision Processes" (1994), section 3.2.
+    """
+    rng = np.random.default_rng(seed)
+    most_demand, lots = 16, 4 * np.arange(8)
+    distribution = rng.random(most_demand)
+    distribution /= distribution.sum()
+    stock = np.arange(num_states)[:, np.newaxis]
+    after = np.minimum(stock + lots, num_states - 1)
+    following = np.maximum(after[:, :, np.newaxis] - np.arange(most_demand), 0)
+    lost = np.maximum(np.arange(most_demand) - after[:, :, np.newaxis], 0) @ distribution
+    costs = 5.0 * (lots > 0) + (after - stock) + 0.02 * np.minimum(after, 2000) + 20.0 * lost
+    return _from_successors(following, distribution, costs)
+
+
+def machine_replacement(num_states: int, seed: int) -> TabularMDP:
+    """Wear grows at random: go on, repair somewhat, or replace.
+
+    Source: Derman, "On optimal replacement rules when changes of state are Markovian" (1963);
+    Puterman (1994), section 3.3.
+    """
+    rng = np.random.default_rng(seed)
+    wear = np.arange(num_states)[:, np.newaxis]
+    steps = np.arange(4)
+    following = np.stack(
+        [
+            np.minimum(wear + steps, num_states - 1),
+            np.maximum(wear - 10 + steps, 0),
+            np.broadcast_to(steps, (num_states, 4)),
+        ],
+        axis=1,
+    )
+    running = (wear / 200.0) ** 1.5
+    costs = np.concatenate([running, running + 0.5, np.full((num_states, 1), 8.0)], axis=1)
+    return _from_successors(following, rng.dirichlet(np.ones(4), 3), costs)
+
+
+def harvested_population(num_states: int, seed: int) -> TabularMDP:
+    """Births and deaths with rare catastrophes that empty the stock; the action is the harvest.
+
+    Source: Mendelssohn, "Optimal harvesting strategies for stochastic single-species populations",
+    Mathematical Biosciences 41 (1978).
+    """
+    rng = np.random.default_rng(seed)
+    effort = np.arange(6) / 5
+    stock = np.arange(num_states)[:, np.newaxis]
+    share = stock / num_states
+    catastrophe = 0.002 + 0.004 * rng.random()
+    grows = np.clip(0.8 * (1 - share), 0.02, 0.8) * np.ones(6)
+    falls = (1 - grows - catastrophe) * (0.3 + 0.7 * effort)
+    rest = 1 - grows - catastrophe - falls
+    probabilities = np.stack([grows, falls, np.full_like(grows, catastrophe), rest.clip(0)], axis=2)
+    following = np.concatenate(
+        [np.minimum(stock + 3, num_states - 1), np.maximum(stock - 2, 0), 0 * stock, stock], axis=1
+    )
+    costs = -effort * np.sqrt(share) + 0.3 * effort**2
+    return _from_successors(following[:, np.newaxis, :], probabilities, costs)
+
+
+# ---------------------------------------------------------------------------------------------
+# Walks on maps, as general tables.
+
+
+def frozen_lake(num_positions: int, seed: int, *, slippery: bool = True) -> TabularMDP:
+    """Make a square lake with holes, one position in ten; goal and holes end the episode.
+
+    A slippery move goes where it is meant to, or to either side, with a third each.
+    Source: Gymnasium's FrozenLake-v1, of any size; start in the first corner, goal in the last.
+    """
+    rng = np.random.default_rng(seed)
+    num_states = num_positions**2
+    states = np.arange(num_states)
+    ends = rng.random(num_states) < 0.1
+    ends[[0, -1]] = False, True
+    left_down_right_up = ((0, -1), (1, 0), (0, 1), (-1, 0))
+    neighbours = _clipped_neighbours(num_positions, left_down_right_up)
+    turns = (-1, 0, 1) if slippery else (0,)
+    following = np.stack([np.roll(neighbours, -turn, axis=1) for turn in turns], axis=2)
+    following[ends] = states[ends][:, np.newaxis, np.newaxis]
+    # 0.0 - reward, since -0.0 reads oddly.
+    costs = 0.0 - (following == num_states - 1).mean(axis=2)
+    costs[ends] = 0.0
+    initial = np.zeros(num_states)
+    initial[0] = 1.0
+    return _from_successors(following, np.full(len(turns), 1 / len(turns)), costs, initial=initial)
+
+
+def sailing(num_positions: int, seed: int = 0) -> TabularMDP:
+    """Sail a square lake to the far corner in a wind that turns; none sails straight into it.
+
+    States are positions times eight winds; costs grow with the angle to the wind.  Nothing in it is
+    random.  Source: Vanderbei, "Optimal sailing strategies" (1996).
+    """
+    del seed
+    directions = np.arange(8)
+    vectors = ((1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1))
+    num_cells = num_positions**2
+    neighbours = _clipped_neighbours(num_positions, vectors)
+    x, y = np.divmod(np.arange(num_cells)[:, np.newaxis], num_positions)
+    offsets = np.array(vectors)
+    straight = (neighbours // num_positions == x + offsets[:, 0]) & (
+        neighbours % num_positions == y + offsets[:, 1]
+    )
+    angles = np.abs((directions - directions[:, np.newaxis] + 4) % 8 - 4)  # wind by direction
+    prices = np.array([1.0, 2.0, 3.0, 4.0, np.inf])[angles]
+    prices *= np.where(directions % 2 == 1, 1.4, 1.0)
+    shape = (num_cells, 8, 8)  # cell, wind, direction
+    costs = np.where(straight[:, np.newaxis, :], prices, np.inf).reshape(-1, 8)
+    winds = (directions[:, np.newaxis] + np.array([-1, 0, 1])) % 8
+    following = np.empty((*shape, 3), dtype=np.int64)
+    following[...] = neighbours[:, np.newaxis, :, np.newaxis] * 8 + winds[:, np.newaxis, :]
+    following = following.reshape(-1, 8, 3)
+    goal = np.arange(len(costs)) // 8 == num_cells - 1
+    following[goal] = np.flatnonzero(goal)[:, np.newaxis, np.newaxis]
+    costs[goal] = 0.0
+    return _from_successors(following, np.array([0.3, 0.4, 0.3]), costs)
+
+
+def torus_walk(num_positions: int, seed: int) -> TabularMDP:
+    """Walk on a torus with smooth costs and no goal.
+
+    Stay or move; .7 as meant, .1 each of three others.
+    """
+    rng = np.random.default_rng(seed)
+    x, y = np.divmod(np.arange(num_positions**2), num_positions)
+    vectors = ((0, 0), (1, 0), (0, 1), (-1, 0), (0, -1))
+    neighbours = np.stack(
+        [(x + dx) % num_positions * num_positions + (y + dy) % num_positions for dx, dy in vectors],
+        axis=1,
+    )
+    following = np.stack([np.roll(neighbours, -turn, axis=1) for turn in range(4)], axis=2)
+    noise = rng.standard_normal((num_positions, num_positions))
+    field = gaussian_filter(noise, num_positions / 12, mode="wrap").reshape(-1, 1)
+    costs = (field - field.min()) / np.ptp(field) + 0.05 * (np.arange(5) > 0)
+    return _from_successors(following, np.array([0.7, 0.1, 0.1, 0.1]), costs)
+
+
+def _clipped_neighbours(
+    num_positions: int, vectors: Sequence[tuple[int, int]]
+) -> NDArray[np.int64]:
+    """Return where each step leads on a square, edges in the way, shape (S, steps)."""
+    x, y = np.divmod(np.arange(num_positions**2), num_positions)
+    last = num_positions - 1
+    return np.stack(
+        [(x + dx).clip(0, last) * num_positions + (y + dy).clip(0, last) for dx, dy in vectors],
+        axis=1,
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+
+
+def _cut(rng: np.random.Generator, shape: tuple[int, int, int]) -> NDArray[np.float64]:
+    """Return distributions over the last axis: the pieces of [0, 1] cut at uniform points."""
+    cuts = np.sort(rng.random((*shape[:2], shape[2] - 1)), axis=2)
+    ends = np.ones((*shape[:2], 1))
+    return np.diff(np.concatenate([0 * ends, cuts, ends], axis=2), axis=2)
+
+
+def _from_successors(
+    following: NDArray[np.int64],
+    probabilities: NDArray[np.float64],
+    costs: NDArray[np.float64],
+    *,
+    initial: ArrayLike | None = None,
+) -> TabularMDP:
+    """Return the model of ``following`` and ``probabilities``, which broadcast to (S, A, B).
+
+    Entries that lead to one state are merged, and those of probability 0 dropped; an action of
+    infinite cost is unavailable.
+    """
+    shape = np.broadcast_shapes((*costs.shape, 1), following.shape, probabilities.shape)
+    num_rows, branching = shape[0] * shape[1], shape[2]
+    matrix = sp.csr_array(
+        (
+            np.array(np.broadcast_to(probabilities, shape)).reshape(-1),
+            np.array(np.broadcast_to(following, shape)).reshape(-1),
+            np.arange(num_rows + 1) * branching,
+        ),
+        shape=(num_rows, len(costs)),
+    )
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    mask = np.isfinite(costs)
+    costs = np.where(mask, costs, costs.max(where=mask, initial=0.0))
+    return TabularMDP(matrix, costs, action_mask=mask, initial=initial).validate()
+
+
+#: Instances by name; each is a function of the seed.
+FAMILIES: dict[str, Callable[[int], Model]] = {
+    "maze-100": partial(maze, 100),
+    "maze-316": partial(maze, 316),
+    "maze-1000": partial(maze, 1000),
+    "maze-3d-46": partial(maze, 46, num_axes=3),
+    "slip-maze-100": partial(maze, 100, p=0.95),
+    "slip-maze-316": partial(maze, 316, p=0.95),
+    "slip-maze-1000": partial(maze, 1000, p=0.95),
+    "slip-maze-6d-6": partial(maze, 6, num_axes=6, p=0.95),
+    "looped-maze-316": partial(maze, 316, loops=0.02),
+    "looped-slip-maze-316": partial(maze, 316, loops=0.02, p=0.95),
+    "terrain-100": partial(terrain, 100),
+    "terrain-316": partial(terrain, 316),
+    "terrain-1000": partial(terrain, 1000),
+    "slip-terrain-100": partial(terrain, 100, p=0.95),
+    "slip-terrain-316": partial(terrain, 316, p=0.95),
+    "slip-terrain-1000": partial(terrain, 1000, p=0.95),
+    "rough-slip-terrain-316": partial(terrain, 316, p=0.95, heights="fractal"),
+    "uniform-slip-terrain-316": partial(terrain, 316, p=0.95, heights="uniform"),
+    "difference-terrain-316": partial(terrain, 316, cost="difference", goal_reward=10.0),
+    "difference-slip-terrain-316": partial(
+        terrain, 316, p=0.95, cost="difference", goal_reward=10.0
+    ),
+    "slippery-terrain-316": partial(terrain, 316, p=0.8),
+    "slip-terrain-6d-6": partial(terrain, 6, num_axes=6, p=0.95),
+    "garnet-1e4-5": partial(garnet, 10_000, 4, 5),
+    "garnet-1e5-2": partial(garnet, 100_000, 4, 2),
+    "garnet-1e5-5": partial(garnet, 100_000, 4, 5),
+    "garnet-1e5-20": partial(garnet, 100_000, 4, 20),
+    "near-deterministic-5e4": partial(near_deterministic, 50_000, 3, likely=0.99),
+    "near-deterministic-1e5": partial(near_deterministic, 100_000, 4),
+    "two-mode-1e5": partial(two_mode, 100_000),
+    "hub-graph-5e4": partial(hub_graph, 50_000),
+    "cyclic-1e5": partial(cyclic, 100_000, 50),
+    "components-1e5": partial(chain_of_components, 100_000, 500),
+    "band-walk-1e5": partial(band_walk, 100_000),
+    "tandem-queue-150": partial(tandem_queue, 150),
+    "tandem-queue-316": partial(tandem_queue, 316),
+    "routing-250": partial(routing, 250),
+    "inventory-1e5": partial(inventory, 100_000),
+    "machine-replacement-1e5": partial(machine_replacement, 100_000),
+    "population-5e4": partial(harvested_population, 50_000),
+    "frozen-lake-120": partial(frozen_lake, 120),
+    "frozen-lake-300": partial(frozen_lake, 300),
+    "sailing-100": partial(sailing, 100),
+    "torus-walk-250": partial(torus_walk, 250),
+}

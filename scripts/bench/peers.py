@@ -1,0 +1,695 @@
+"""Which solver is how fast at a true accuracy: this project beside what else there is.
+
+    python scripts/bench/peers.py --quick --out build/peers
+    python scripts/bench/peers.py --families maze-316 garnet-1e5-5 --gammas .99 --tols 1e-6 \
+        --peers quantecon --seeds 3 --out build/peers
+    python scripts/bench/report.py build/peers
+
+Every solver gets the same model from a file and solves it in a process of its own, on one thread;
+each peer lives in an environment of its own, which this script makes.  What a solver returns is
+held against optimal values found by policy iteration in the script itself, and only the seconds of
+solving count: reading, converting and checking the model stand in a column of their own.
+
+A peer's stopping parameter is moved by factors of ten, from the accuracy asked for, to the loosest
+that truly reaches that accuracy, so that it is not charged for being careful, nor credited where it
+stops too soon; where it has several methods, the fastest on the first seed runs on all.
+This project's own solvers get no such help: they stop at what they certify.  Peer and own runs
+alternate, and the medians of the seconds of processor are compared.  One of its own methods also
+runs on two threads, in a column apart.
+
+Writes ``runs.csv``, a line a solver and model, and ``setup.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import platform
+import shlex
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _cases import CASES, NOT_BUILT, case, tables_of, write_model
+from _environments import Environment, NotMadeError, default_folder, environment, find_python
+from _machine import machine
+from _reference import Reference, cached_reference
+from _workers import FailedError, TooSlowError, Worker
+
+import planners
+
+OURS = "aggmaze"
+#: Methods of a peer that may fail before it is given up on a model.
+MOST_FAILURES = 3
+#: Options that are about the machine, not about what is measured.
+PLACES = ("--out", "--envs", "--python")
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A library to compare with.
+
+    Parameters
+    ----------
+    package : str
+        Name of its distribution, of its environment, and of its adapter.
+    variants : dict
+        Methods by name, and what the adapter makes of them.
+    exact : tuple of str
+        Those that take no accuracy.
+    """
+
+    package: str
+    variants: dict[str, dict[str, Any]]
+    exact: tuple[str, ...] = ()
+
+
+PEERS = {
+    peer.package: peer
+    for peer in (
+        Peer(
+            "quantecon",
+            {
+                "modified PI, k=20": {"method": "modified_policy_iteration", "k": 20},
+                "VI": {"method": "value_iteration"},
+                "PI": {"method": "policy_iteration"},
+                **{
+                    f"modified PI, k={k}": {"method": "modified_policy_iteration", "k": k}
+                    for k in (10, 50, 5, 200)
+                },
+            },
+            exact=("PI",),
+        ),
+        Peer(
+            "mdpsolver",
+            {
+                "modified PI": {"algorithm": "mpi", "update": "standard"},
+                "VI": {"algorithm": "vi", "update": "standard"},
+                "VI, Gauss-Seidel": {"algorithm": "vi", "update": "gs"},
+                "modified PI, Gauss-Seidel": {"algorithm": "mpi", "update": "gs"},
+            },
+        ),
+        Peer(
+            "mdplib",
+            {
+                "VI": {"method": "VI"},
+                "VI, Gauss-Seidel": {"method": "VIGS"},
+                "PI": {"method": "PI"},
+            },
+        ),
+        Peer("stormpy", {"VI": {}}),
+        Peer("bettermdptools", {"vectorised VI": {}}),
+        # Its modified policy iteration takes minutes where this takes a tenth of a second.
+        Peer("pymdptoolbox", {"VI": {"method": "ValueIteration"}}),
+        Peer("scipy", {"VI in ten lines": {}}),
+    )
+}
+
+
+@dataclass
+class Run:
+    """A line of the results: one solver on one model to one accuracy."""
+
+    family: str
+    seed: int
+    gamma: float
+    tol: float
+    solver: str
+    variant: str
+    threads: int
+    status: str
+    states: int
+    actions: int
+    entries: int
+    max_value: float
+    reference_error: float
+    seconds: float = float("nan")
+    wall_seconds: float = float("nan")
+    own_seconds: float = float("nan")
+    repeats: int = 0
+    build_seconds: float = float("nan")
+    error: float = float("nan")
+    bound: float = float("nan")
+    epsilon: float = float("nan")
+    asked_seconds: float = float("nan")
+    asked_error: float = float("nan")
+    iterations: float = float("nan")
+    peak_mb: float = float("nan")
+    before_mb: float = float("nan")
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a peer is run.
+
+    Parameters
+    ----------
+    variant : str
+    factor : float
+        Stopping parameter, in units of the accuracy asked for.
+    seconds : float
+        What that took once.
+    asked_seconds, asked_error : float
+        What it took, and what came of it, with the accuracy asked for as the parameter.
+    """
+
+    variant: str
+    factor: float
+    seconds: float
+    asked_seconds: float
+    asked_error: float
+
+
+@dataclass
+class History:
+    """What earlier models say about a peer, so that not everything is tried each time.
+
+    Parameters
+    ----------
+    variants : dict
+        Fastest method, by peer, family, gamma and accuracy.
+    failures : dict
+        Why none got there, by the same.
+    """
+
+    variants: dict[tuple[str, str, float, float], list[str]] = field(default_factory=dict)
+    failures: dict[tuple[str, str, float, float], FailedError] = field(default_factory=dict)
+
+    def failure(self, peer: str, family: str, gamma: float, tol: float) -> str | None:
+        """Return why a peer need not be tried: it failed at what was no harder."""
+        for (p, f, g, t), error in self.failures.items():
+            if (p, f) != (peer, family):
+                continue
+            same = g == gamma and (t == tol or (t > tol and isinstance(error, TooSlowError)))
+            if same or str(error).startswith("building"):
+                return str(error)
+        return None
+
+
+@dataclass
+class Timing:
+    """What the runs of one solver took, and what the last one returned."""
+
+    cpu: list[float] = field(default_factory=list)
+    wall: list[float] = field(default_factory=list)
+    error: float = float("nan")
+    answer: dict[str, Any] = field(default_factory=dict)
+
+
+class Contest:
+    """One model, one discount, and the solvers that take part.
+
+    Parameters
+    ----------
+    name, seed, gamma
+        The model.
+    options : argparse.Namespace
+        Of the command.
+    environments : dict
+        Of the peers that take part.
+    history : History
+        Added to.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        seed: int,
+        gamma: float,
+        options: argparse.Namespace,
+        environments: dict[str, Environment],
+        history: History,
+    ) -> None:
+        self._name, self._seed, self._gamma = name, seed, gamma
+        self._options = options
+        self._environments = environments
+        self._history = history
+        self._stack = ExitStack()
+        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
+        model = case(name)(seed)
+        tables = tables_of(model)
+        self._general, self._own = write_model(folder, model, tables)
+        cache = None
+        if options.envs is not None:
+            cache = options.envs / "reference" / f"{name} seed {seed} gamma {gamma!r}.npz"
+        self.reference: Reference = cached_reference(tables, gamma, cache)
+        self._size = (tables.num_states, tables.num_actions, tables.transitions.nnz)
+        self._ours: dict[tuple[str, int], Worker] = {}
+
+    def runs(self) -> Iterator[Run]:
+        """Let every peer and every method of ours solve the model, to every accuracy."""
+        with self._stack:
+            for tol in self._options.tols:
+                yield from self._own_runs(tol)
+                for peer in self._environments:
+                    yield self._peer_run(PEERS[peer], tol)
+
+    def _row(self, tol: float, solver: str, variant: str, status: str, **more: Any) -> Run:
+        states, actions, entries = self._size
+        return Run(
+            self._name,
+            self._seed,
+            self._gamma,
+            tol,
+            solver,
+            variant,
+            more.pop("threads", 1),
+            status,
+            states,
+            actions,
+            entries,
+            self.reference.max_value,
+            self.reference.error / self.reference.max_value,
+            **more,
+        )
+
+    # What is ours.
+
+    def _own_runs(self, tol: float) -> Iterator[Run]:
+        entries = [(m, 1) for m in self._options.methods]
+        if self._options.threads > 1:
+            entries.append((self._options.methods[0], self._options.threads))
+        if self._own != self._general:
+            entries.append((f"{self._options.methods[0]} on the general table", 1))
+        timings: dict[tuple[str, int], Timing | FailedError] = {}
+        # A first run each that is not counted loads or compiles what it needs.
+        for entry in entries:
+            try:
+                self._solve_ours(entry, tol)
+                timings[entry] = Timing()
+            except FailedError as error:
+                timings[entry] = error
+        for _ in range(self._options.repeats):
+            for entry, timing in timings.items():
+                if isinstance(timing, Timing):
+                    try:
+                        self._add(timing, *self._solve_ours(entry, tol))
+                    except FailedError as error:
+                        timings[entry] = error
+        for (method, threads), timing in timings.items():
+            if isinstance(timing, FailedError):
+                yield self._row(tol, OURS, method, str(timing), threads=threads)
+                continue
+            bound = timing.answer["bound"] / self.reference.max_value
+            status = "ok" if timing.error <= tol else "not accurate"
+            if timing.error > bound + self.reference.error / self.reference.max_value:
+                status = "BOUND VIOLATED"
+            worker = self._ours[method, threads]
+            yield self._filled(
+                self._row(tol, OURS, method, status, threads=threads), timing, worker, bound=bound
+            )
+
+    def _solve_ours(self, entry: tuple[str, int], tol: float) -> tuple[Any, dict[str, Any]]:
+        method, threads = entry
+        name, _, on_table = method.partition(" on the ")
+        if entry not in self._ours:
+            self._ours[entry] = self._stack.enter_context(
+                Worker(
+                    sys.executable,
+                    "aggmaze_adapter",
+                    self._general if on_table else self._own,
+                    self._gamma,
+                    timeout=self._options.timeout,
+                    threads=threads,
+                )
+            )
+        variant = {"method": name, "num_threads": threads}
+        try:
+            return self._ours[entry].solve(variant, tol * self.reference.max_value, tol)
+        except FailedError:
+            # It may have been ended: the next accuracy starts another.
+            self._ours.pop(entry).close()
+            raise
+
+    # What is not.
+
+    def _peer_run(self, peer: Peer, tol: float) -> Run:
+        known = self._history.failure(peer.package, self._name, self._gamma, tol)
+        if known is not None:
+            return self._row(tol, peer.package, "", known, note="not tried: failed before")
+        key = (peer.package, self._name, self._gamma, tol)
+        variants = self._history.variants.get(key, list(peer.variants))
+        best: Setting | None = None
+        failures: list[FailedError] = []
+        with ExitStack() as stack:
+            worker: Worker | None = None
+            for name in variants:
+                limit = self._options.timeout
+                if best is not None:
+                    limit = min(limit, max(1.0, 3 * best.seconds))
+                try:
+                    if worker is None or not worker.is_alive:
+                        worker = stack.enter_context(self._peer_worker(peer))
+                    setting = self._calibrated(worker, peer, name, tol, limit)
+                except FailedError as error:
+                    failures.append(error)
+                    is_hopeless = best is None and len(failures) == MOST_FAILURES
+                    if worker is None or is_hopeless:
+                        break
+                    continue
+                if best is None or setting.seconds < best.seconds:
+                    best = setting
+        if best is None:
+            self._history.failures[key] = failures[0]
+            notes = "; ".join(f"{n}: {e}" for n, e in zip(variants, failures, strict=False))
+            return self._row(tol, peer.package, variants[0], str(failures[0]), note=notes)
+        self._history.variants[key] = [best.variant]
+        return self._paired(peer, best, tol)
+
+    def _peer_worker(self, peer: Peer) -> Worker:
+        return Worker(
+            self._environments[peer.package].python,
+            f"{peer.package}_adapter",
+            self._general,
+            self._gamma,
+            timeout=self._options.timeout,
+            memory=int(self._options.memory * 2**30),
+        )
+
+    def _calibrated(
+        self, worker: Worker, peer: Peer, variant: str, tol: float, limit: float
+    ) -> Setting:
+        """Return the loosest stopping parameter, by factors of ten, that reaches the accuracy."""
+
+        def attempt(factor: float) -> Setting | None:
+            epsilon = factor * tol * self.reference.max_value
+            values, answer = worker.solve(peer.variants[variant], epsilon, tol, limit)
+            error, seconds = self._error(values), answer["cpu_seconds"]
+            asked.append((seconds, error))
+            return Setting(variant, factor, seconds, *asked[0]) if error <= tol else None
+
+        asked: list[tuple[float, float]] = []
+        powers = [] if variant in peer.exact else range(1, self._options.powers + 1)
+        found = attempt(1.0)
+        if found is None:
+            for power in powers:
+                tighter = attempt(10.0**-power)
+                if tighter is not None:
+                    return tighter
+            raise FailedError("not accurate")
+        for power in powers:
+            looser = attempt(10.0**power)
+            if looser is None:
+                break
+            found = min(found, looser, key=lambda setting: setting.seconds)
+        return found
+
+    def _paired(self, peer: Peer, setting: Setting, tol: float) -> Run:
+        """Let the peer and the first method of ours run in turn."""
+        settings = peer.variants[setting.variant]
+        epsilon = setting.factor * tol * self.reference.max_value
+        timing, ours = Timing(), Timing()
+        entry = (self._options.methods[0], 1)
+        try:
+            with self._peer_worker(peer) as worker:
+                worker.solve(settings, epsilon, tol)
+                for _ in range(self._options.repeats):
+                    if entry in self._ours:
+                        self._add(ours, *self._solve_ours(entry, tol))
+                    self._add(timing, *worker.solve(settings, epsilon, tol))
+                    if timing.cpu[-1] > 10.0:
+                        break  # a run that long needs no median
+                status = "ok" if timing.error <= tol else "not accurate"
+                row = self._row(
+                    tol,
+                    peer.package,
+                    setting.variant,
+                    status,
+                    epsilon=setting.factor,
+                    asked_seconds=setting.asked_seconds,
+                    asked_error=setting.asked_error,
+                )
+                if ours.cpu:
+                    row.own_seconds = statistics.median(ours.cpu)
+                return self._filled(row, timing, worker)
+        except FailedError as error:
+            return self._row(tol, peer.package, setting.variant, str(error))
+
+    # Both.
+
+    def _error(self, values: Any) -> float:
+        if values.shape != self.reference.values.shape or not np.isfinite(values).all():
+            return float("inf")
+        return float(np.abs(values - self.reference.values).max()) / self.reference.max_value
+
+    def _add(self, timing: Timing, values: Any, answer: dict[str, Any]) -> None:
+        timing.cpu.append(answer["cpu_seconds"])
+        timing.wall.append(answer["seconds"])
+        timing.error = self._error(values)
+        timing.answer = answer
+
+    def _filled(self, row: Run, timing: Timing, worker: Worker, bound: float = float("nan")) -> Run:
+        answer = timing.answer
+        row.seconds = statistics.median(timing.cpu)
+        row.wall_seconds = statistics.median(timing.wall)
+        row.repeats = len(timing.cpu)
+        row.build_seconds = worker.build_seconds
+        row.error, row.bound = timing.error, bound
+        row.iterations = float("nan") if answer["iterations"] is None else answer["iterations"]
+        row.peak_mb, row.before_mb = answer["peak_mb"], worker.before_mb
+        row.note = answer["note"]
+        return row
+
+
+# ---------------------------------------------------------------------------------------------
+# The command.
+
+QUICK = {
+    "families": [
+        "maze-100",
+        "slip-maze-100",
+        "terrain-100",
+        "slip-terrain-100",
+        "garnet-1e4-5",
+        "tandem-queue-150",
+        "frozen-lake-120",
+    ],
+    "gammas": [0.99],
+    "tols": [1e-6],
+    "seeds": 1,
+    "timeout": 10.0,
+}
+FULL = {
+    "families": [
+        "maze-316",
+        "maze-1000",
+        "slip-maze-316",
+        "slip-maze-1000",
+        "looped-maze-316",
+        "looped-slip-maze-316",
+        "terrain-316",
+        "terrain-1000",
+        "slip-terrain-316",
+        "slip-terrain-1000",
+        "slippery-terrain-316",
+        "rough-slip-terrain-316",
+        "uniform-slip-terrain-316",
+        "difference-terrain-316",
+        "difference-slip-terrain-316",
+        "mild-difference-slip-terrain-316",
+        "rewarding-slip-terrain-316",
+        "maze-3d-46",
+        "slip-terrain-3d-46",
+        "slip-maze-6d-6",
+        "slip-terrain-6d-6",
+        "garnet-1e4-5",
+        "garnet-1e5-2",
+        "garnet-1e5-5",
+        "tandem-queue-316",
+        "frozen-lake-300",
+        "cartpole-1e4",
+    ],
+    "gammas": [0.95, 0.99, 0.999],
+    "tols": [1e-2, 1e-6],
+    "seeds": 3,
+    "timeout": 60.0,
+}
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the options of the command, those of the preset filled in."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    preset = parser.add_mutually_exclusive_group()
+    preset.add_argument("--quick", action="store_true", help="small models, a few minutes")
+    preset.add_argument("--full", action="store_true", help="everything, many hours")
+    parser.add_argument("--families", nargs="+", metavar="NAME", help="models; --list names them")
+    parser.add_argument("--gammas", nargs="+", type=float, metavar="G", help="discounts")
+    parser.add_argument(
+        "--tols", nargs="+", type=float, metavar="T", help="accuracies relative to max|V*|"
+    )
+    parser.add_argument("--peers", nargs="*", choices=[*PEERS], default=[*PEERS])
+    parser.add_argument(
+        "--methods", nargs="+", choices=[*planners.METHODS], default=own_methods(), help="of ours"
+    )
+    parser.add_argument("--seeds", type=int, metavar="N", help="models of each family: seeds 0 on")
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="pairs of runs")
+    parser.add_argument("--timeout", type=float, metavar="S", help="seconds for one solve")
+    parser.add_argument("--memory", type=float, default=12.0, metavar="GIB", help="of a peer")
+    parser.add_argument("--threads", type=int, default=2, help="of the column for several")
+    parser.add_argument("--powers", type=int, default=6, help="of ten to move a peer's epsilon by")
+    parser.add_argument(
+        "--envs", type=Path, default=default_folder(), help="where environments are kept"
+    )
+    parser.add_argument("--python", help="to make them with; by default python3.12 if it runs")
+    parser.add_argument("--out", type=Path, default=Path("build/peers"), help="for results")
+    parser.add_argument("--resume", action="store_true", help="leave out what --out holds already")
+    parser.add_argument("--list", action="store_true", help="name families and peers, and end")
+    options = parser.parse_args(arguments)
+    for name, value in (FULL if options.full else QUICK).items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
+    for name in options.families:
+        try:
+            if name not in NOT_BUILT:
+                case(name)
+        except ValueError as error:
+            parser.error(str(error))
+    for name in ("seeds", "repeats", "threads", "powers"):
+        if getattr(options, name) < 1:
+            parser.error(f"--{name} must be at least 1")
+    if not all(0 < gamma < 1 for gamma in options.gammas):
+        parser.error("--gammas must lie between 0 and 1")
+    if not all(0 < tol < 1 for tol in options.tols):
+        parser.error("--tols must lie between 0 and 1")
+    return options
+
+
+def own_methods() -> list[str]:
+    """Return the methods of ours to measure by default: the one that `solve` would take."""
+    return ["auto" if "auto" in planners.METHODS else "value_iteration"]
+
+
+def main() -> int:
+    """Run the contests; return how many results were wrong."""
+    options = parse()
+    if options.list:
+        print("families:", *CASES, sep="\n  ")
+        print("peers:", *PEERS, sep="\n  ")
+        return 0
+    options.out.mkdir(parents=True, exist_ok=True)
+    environments: dict[str, Environment] = {}
+    python = find_python(options.python) if options.peers else ""
+    for name in options.peers:
+        print(f"environment of {name} ...", end=" ", flush=True)
+        try:
+            environments[name] = environment(name, options.envs, python)
+            print(environments[name].versions.get(name, "ready"))
+        except NotMadeError as error:
+            print(f"left out: {error}")
+    write_setup(options, environments)
+    path = options.out / "runs.csv"
+    done = {(r["family"], int(r["seed"]), float(r["gamma"])) for r in read_runs(path)}
+    if not options.resume:
+        path.unlink(missing_ok=True)
+        done = set()
+    history = History()
+    wrong = 0
+    for name in options.families:
+        for gamma in options.gammas:
+            for seed in range(options.seeds):
+                if (name, seed, gamma) in done:
+                    continue
+                start = time.perf_counter()
+                if name in NOT_BUILT:
+                    print(f"{name}: left out: {NOT_BUILT[name]}")
+                    continue
+                try:
+                    contest = Contest(name, seed, gamma, options, environments, history)
+                except ValueError as error:
+                    print(f"{name}: left out: {error}")
+                    continue
+                print(
+                    f"\n{name}, seed {seed}, gamma {gamma:g}: made and solved for reference in "
+                    f"{time.perf_counter() - start:.1f} s, to "
+                    f"{contest.reference.error / contest.reference.max_value:.0e}",
+                    flush=True,
+                )
+                rows = []
+                for row in contest.runs():
+                    print(line(row), flush=True)
+                    rows.append(row)
+                    wrong += row.status in ("not accurate", "BOUND VIOLATED") and row.solver == OURS
+                append_runs(path, rows)
+    print(f"\n{path}")
+    return int(wrong > 0)
+
+
+def line(run: Run) -> str:
+    """Return a run as one line of text."""
+    who = f"{run.solver} {run.variant}" + (f", {run.threads} threads" if run.threads > 1 else "")
+    if run.status != "ok":
+        return f"  {run.tol:<6g} {who:50} {run.status} {run.note[:100]}"
+    seconds = run.wall_seconds if run.threads > 1 else run.seconds
+    ratio = f"  {run.seconds / run.own_seconds:.3g} times ours" if run.own_seconds > 0 else ""
+    return (
+        f"  {run.tol:<6g} {who:50} {seconds:9.4f} s  error {run.error:.1e}  "
+        f"+{run.peak_mb - run.before_mb:.0f} MB{ratio}"
+    )
+
+
+def write_setup(options: argparse.Namespace, environments: dict[str, Environment]) -> None:
+    """Write what the results depend on."""
+    setup = {
+        "command": command(sys.argv[1:]),
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": machine(),
+        "python": platform.python_version(),
+        "options": {k: v for k, v in vars(options).items() if k not in ("envs", "python", "out")},
+        "versions": {name: made.versions for name, made in environments.items()},
+    }
+    (options.out / "setup.json").write_text(json.dumps(setup, indent=1, default=str))
+
+
+def command(arguments: Sequence[str]) -> str:
+    """Return the command as another machine would run it: without this one's folders."""
+    kept, words = ["python", "scripts/bench/peers.py"], iter(arguments)
+    for word in words:
+        if word in PLACES:
+            next(words, None)
+        elif not word.startswith(tuple(f"{place}=" for place in PLACES)):
+            kept.append(word)
+    return shlex.join(kept)
+
+
+def append_runs(path: Path, rows: Sequence[Run]) -> None:
+    """Add lines to the results."""
+    names = [f.name for f in fields(Run)]
+    new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        if new:
+            writer.writeheader()
+        writer.writerows(asdict(row) for row in rows)
+
+
+def read_runs(path: Path) -> list[dict[str, str]]:
+    """Return the lines of the results, none if there is no file."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+if __name__ == "__main__":
+    # Ends the workers as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        sys.exit(main())
+    except NotMadeError as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("\ninterrupted; --resume goes on from here", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,566 @@
+"""Makes docs/benchmarks.md, with its figure and CSV, of results that the other scripts wrote.
+
+    python scripts/bench/peers.py --full --out build/peers
+    python scripts/bench/limit.py --csv build/peers/limit.csv
+    python scripts/bench/scaling.py --csv build/peers/scaling.csv
+    python scripts/bench/report.py build/peers
+
+``runs.csv`` and ``setup.json`` are needed, the other two are told of where they are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import shutil
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scaling import slope
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+OURS = "aggmaze"
+#: Runs with a bound on the error say so; the rest of the names as their users know them.
+NAMES = {
+    "aggmaze": "aggmaze",
+    "quantecon": "QuantEcon",
+    "mdpsolver": "mdpsolver",
+    "mdplib": "mdplib",
+    "stormpy": "Storm (stormpy)",
+    "bettermdptools": "bettermdptools",
+    "pymdptoolbox": "pymdptoolbox",
+    "scipy": "scipy, ten lines",
+}
+#: Okabe and Ito's colours, which stay apart for colour-blind eyes; shapes say the same again.
+STYLES = {
+    "aggmaze": ("#000000", "*"),
+    "quantecon": ("#0072B2", "o"),
+    "mdpsolver": ("#E69F00", "s"),
+    "mdplib": ("#009E73", "^"),
+    "stormpy": ("#D55E00", "D"),
+    "bettermdptools": ("#56B4E9", "v"),
+    "pymdptoolbox": ("#CC79A7", "P"),
+    "scipy": ("#999999", "X"),
+}
+
+Cell = tuple[str, float, float]
+Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One solver on the models of one cell, over its seeds.
+
+    Parameters
+    ----------
+    seconds : float
+        Median, NaN where a run failed.
+    status : str
+        "ok", or what went wrong first.
+    variant : str
+        Method, the same on all seeds but where seeds differ.
+    ratio : float
+        Median of the seconds over those of ours, in pairs.
+    asked_ratio : float
+        The same of the peer with the accuracy asked for as its parameter; NaN where that does not
+        reach it.
+    error, memory : float
+        Largest.
+    """
+
+    seconds: float
+    status: str
+    variant: str
+    ratio: float
+    asked_ratio: float
+    error: float
+    memory: float
+
+
+def summary(rows: Sequence[Row], clock: str = "seconds") -> Summary:
+    """Return what the runs of one solver on one cell have in common."""
+    failed = [row["status"] for row in rows if row["status"] != "ok"]
+    variants = " / ".join(dict.fromkeys(row["variant"] for row in rows if row["variant"]))
+    number = [{key: _float(value) for key, value in row.items()} for row in rows]
+    ok = [n for n, row in zip(number, rows, strict=True) if row["status"] == "ok"]
+    if failed:
+        return Summary(math.nan, failed[0], variants, math.nan, math.nan, math.nan, math.nan)
+    asked = [
+        n["asked_seconds"] / n["own_seconds"] if n["asked_error"] <= n["tol"] else math.nan
+        for n in ok
+    ]
+    return Summary(
+        statistics.median(n[clock] for n in ok),
+        "ok",
+        variants,
+        statistics.median(n["seconds"] / n["own_seconds"] for n in ok),
+        statistics.median(asked) if not any(map(math.isnan, asked)) else math.nan,
+        max(n["error"] for n in ok),
+        max(n["peak_mb"] - n["before_mb"] for n in ok),
+    )
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+class Results:
+    """The runs of one benchmark, by cell and solver."""
+
+    def __init__(self, rows: Sequence[Row], setup: dict[str, Any]) -> None:
+        self.setup = setup
+        self._rows: dict[Cell, dict[tuple[str, str, int], list[Row]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        self.own_methods: list[str] = []
+        self.peers: list[str] = []
+        for row in rows:
+            cell = (row["family"], float(row["gamma"]), float(row["tol"]))
+            ours = row["solver"] == OURS
+            key = (row["solver"], row["variant"] if ours else "", int(row["threads"]))
+            self._rows[cell][key].append(row)
+            names = self.own_methods if ours else self.peers
+            name = row["variant"] if ours else row["solver"]
+            if name not in names:
+                names.append(name)
+        self.headline = self.own_methods[0]
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Family, gamma and accuracy of every cell, as they were run."""
+        return list(self._rows)
+
+    def of_peer(self, cell: Cell, peer: str) -> Summary | None:
+        """Return what a peer did."""
+        rows = self._rows[cell].get((peer, "", 1))
+        return summary(rows) if rows else None
+
+    def of_ours(self, cell: Cell, method: str, threads: int = 1) -> Summary | None:
+        """Return what a method of ours did."""
+        rows = self._rows[cell].get((OURS, method, threads))
+        return summary(rows, "seconds" if threads == 1 else "wall_seconds") if rows else None
+
+    def threaded(self, cell: Cell) -> tuple[int, Summary | None]:
+        """Return what ours did on several threads, and how many."""
+        for solver, method, threads in self._rows[cell]:
+            if solver == OURS and threads > 1:
+                return threads, self.of_ours(cell, method, threads)
+        return 1, None
+
+    def best_peer(self, cell: Cell) -> tuple[str, Summary] | None:
+        """Return the fastest peer that reached the accuracy."""
+        found = [(peer, self.of_peer(cell, peer)) for peer in self.peers]
+        reached = [(peer, s) for peer, s in found if s is not None and s.status == "ok"]
+        return min(reached, key=lambda pair: pair[1].seconds) if reached else None
+
+    def size(self, cell: Cell) -> tuple[int, int]:
+        """Return states and entries of the general table, of the first seed."""
+        row = next(iter(self._rows[cell].values()))[0]
+        return int(row["states"]), int(row["entries"])
+
+
+# ---------------------------------------------------------------------------------------------
+# The page.
+
+
+def page(results: Results, folder: Path) -> str:
+    """Return docs/benchmarks.md."""
+    parts = [
+        HEAD,
+        _setup(results.setup),
+        "## Beside the fastest peer\n",
+        _beside(results),
+        _losses(results),
+        "![Seconds of every solver on every family](benchmarks.png)\n",
+        "## Every peer\n",
+        PEERS_TEXT,
+        _every_peer(results),
+    ]
+    if len([m for m in results.own_methods if " on the " not in m]) > 1:
+        parts += ["## The project's own methods\n", _own_methods(results)]
+    parts += ["## Memory\n", MEMORY_TEXT, _memory(results)]
+    limit, scaling = _read(folder / "limit.csv"), _read(folder / "scaling.csv")
+    if limit:
+        parts += ["## A sweep beside the memory's limit\n", LIMIT_TEXT, _limit(limit)]
+    if scaling:
+        parts += ["## How it grows\n", SCALING_TEXT, _scaling(scaling)]
+    parts += ["## Left out\n", LEFT_OUT]
+    return "\n".join(parts)
+
+
+HEAD = """# Benchmarks
+
+<!-- Written by scripts/bench/report.py from a run; change that, not this. -->
+
+How long this project's planners and others take on the same models, at an accuracy that is
+measured and not just claimed. The figures are those of one machine; the command below makes them
+anew on another.
+
+- **The same model.** Each solver reads it from a file and solves it in a process of its own, on one
+  thread. The project takes grid models as it keeps them (successors shared by the actions); peers,
+  and the project in the column "general table", take state-action rows. Only solving is timed:
+  reading, converting and checking are not.
+- **True error.** What comes back is held against optimal values that the benchmark finds by exact
+  policy iteration of its own (scipy's sparse LU, or BiCGSTAB) and certifies to 1e-10 of max|V*|.
+- **Peers at their best.** A peer's stopping parameter is moved by factors of ten to the fastest
+  setting that truly reaches the accuracy, which a user without V* could not know; methods and
+  options are tried, and the fastest counts. "As asked" is the time with the accuracy that is wanted
+  as the parameter. This project's solvers get no such help: they stop when they have *certified*
+  the accuracy, and the time includes the policy and its bound.
+- **Seconds of processor**, medians of runs in turn with the peer's, then over seeds; on several
+  threads seconds of the clock.
+"""
+
+PEERS_TEXT = """Seconds at the accuracy; the fastest of each row in bold. "> 60 s": ended at
+that limit. "model > limit": its form of the model was not made within twice that. "wrong": the
+accuracy was not reached with any parameter tried. "memory": it ran out of what it was given.
+pymdptoolbox's own bound of the number of iterations, found in a loop over all S * A * S entries,
+is left out; it stops at the span of the last change without moving its values to the middle, so
+that they may be off by a constant at any precision. Storm solves discounted models by value
+iteration whatever method it is told, and keeps the precision that is set; bettermdptools makes its
+arrays within the call that is timed.
+"""
+
+MEMORY_TEXT = """Peak of the process in MB while solving, less what it took before the model was
+read (the interpreter and libraries): the model in the solver's own form is part of it.
+"""
+
+LIMIT_TEXT = """Bound: the time of a kernel that reads and writes the same arrays and does nothing
+else, in the same run. A ratio of 1 is a sweep that keeps the memory busy all the time.
+"""
+
+SCALING_TEXT = """Certified to the same accuracy on one thread.
+"""
+
+LEFT_OUT = """- **state_space_disaggregation** (research code of an ICAPS 2024 paper: progressive
+  disaggregation, an aggregation method after Bertsekas and Castanon, and a variant of Chen's) is in
+  no package index, and is not run here. It does aggregate states, takes a sparse matrix for each
+  action, and stops at a residual.
+- **CartPole in 10,000 cells**: the project has no discretised CartPole yet.
+- **madupite, jaxdp, mdpax**: made for clusters and graphics cards, or not in a package index.
+"""
+
+
+def _setup(setup: dict[str, Any]) -> str:
+    machine = setup["machine"]
+    versions = {
+        name: found.get(name, found.get("scipy", "?"))
+        + f" (Python {found.get('python', '?')}, numpy {found.get('numpy', '?')})"
+        for name, found in setup["versions"].items()
+    }
+    lines = [
+        "## The run\n",
+        "```",
+        setup["command"],
+        "```\n",
+        f"{setup['date']}; {machine['processor']}, {machine['processors']} processors, "
+        f"{machine['system']}; Python {machine['python']}, numpy {machine['numpy']}, scipy "
+        f"{machine['scipy']}, numba {machine['numba']}; aggmaze {machine['aggmaze']}.",
+        f"{setup['options']['seeds']} seeds, {setup['options']['repeats']} pairs of runs, "
+        f"{setup['options']['timeout']:g} s a solve at most.\n",
+        *(f"- {NAMES.get(name, name)} {version}" for name, version in versions.items()),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _beside(results: Results) -> str:
+    header = ["model", "states", "gamma", "accuracy", f"`{results.headline}`", "general table"]
+    threads = next((n for c in results.cells for n in [results.threaded(c)[0]] if n > 1), 1)
+    header += [f"{threads} threads"] if threads > 1 else []
+    header += ["fastest peer", "its seconds", "times ours", "as asked"]
+    rows = []
+    for cell in results.cells:
+        family, gamma, tol = cell
+        ours = results.of_ours(cell, results.headline)
+        row = [family, f"{results.size(cell)[0]:,}", f"{gamma:g}", f"{tol:.0e}", _seconds(ours)]
+        row.append(_seconds(results.of_ours(cell, f"{results.headline} on the general table")))
+        if threads > 1:
+            row.append(_seconds(results.threaded(cell)[1]))
+        best = results.best_peer(cell)
+        if best is None:
+            row += ["none", "", "", ""]
+        else:
+            peer, found = best
+            asked = "not reached" if math.isnan(found.asked_ratio) else f"{found.asked_ratio:.3g}"
+            row += [f"{NAMES[peer]}, {found.variant}", _seconds(found), _ratio(found.ratio), asked]
+        rows.append(row)
+    return _table(header, rows)
+
+
+def _losses(results: Results) -> str:
+    """Say in words where a peer is faster, and where nothing can be said."""
+    lost, unfinished, unsure = [], [], []
+    for cell in results.cells:
+        where = f"{cell[0]}, gamma {cell[1]:g}, accuracy {cell[2]:.0e}"
+        ours = results.of_ours(cell, results.headline)
+        if ours is None or ours.status != "ok":
+            unfinished.append(f"- {where}: {'not run' if ours is None else ours.status}")
+            continue
+        for peer in results.peers:
+            found = results.of_peer(cell, peer)
+            if found is None or found.status != "ok":
+                continue
+            what = f"- {where}: {NAMES[peer]} ({found.variant}) takes {found.ratio:.2g} of our time"
+            if found.ratio < 0.95:
+                lost.append(what)
+            elif found.ratio < 1.05:
+                unsure.append(what)
+    lines = ["**What loses.** "]
+    if lost:
+        lines[0] += f"A peer is faster than `{results.headline}` here:\n"
+        lines += lost
+    else:
+        lines[0] += f"No peer is faster than `{results.headline}` on any model of this run."
+    if unsure:
+        lines += ["\nLevel within 5 %:\n", *unsure]
+    if unfinished:
+        lines += ["\nNot solved by this project within the limits:\n", *unfinished]
+    return "\n".join([*lines, ""])
+
+
+def _every_peer(results: Results) -> str:
+    header = ["model", "gamma", "accuracy", "aggmaze", *(NAMES[p] for p in results.peers)]
+    rows = []
+    for cell in results.cells:
+        found = [results.of_ours(cell, results.headline)]
+        found += [results.of_peer(cell, peer) for peer in results.peers]
+        rows.append([cell[0], f"{cell[1]:g}", f"{cell[2]:.0e}", *_with_best(found)])
+    return _table(header, rows)
+
+
+def _own_methods(results: Results) -> str:
+    methods = [m for m in results.own_methods if " on the " not in m]
+    rows = []
+    for cell in results.cells:
+        found = [results.of_ours(cell, method) for method in methods]
+        others = [s.seconds for s in found[1:] if s is not None and s.status == "ok"]
+        first = found[0]
+        ratio = ""
+        if first is not None and first.status == "ok" and others:
+            ratio = f"{first.seconds / min(others):.2f}"
+        rows.append([cell[0], f"{cell[1]:g}", f"{cell[2]:.0e}", *_with_best(found), ratio])
+    names = [f"`{method}`" for method in methods]
+    return _table(["model", "gamma", "accuracy", *names, "first / best other"], rows)
+
+
+def _memory(results: Results) -> str:
+    # What is needed hardly depends on gamma or the accuracy: the largest of each family.
+    families = list(dict.fromkeys(cell[0] for cell in results.cells))
+    methods = [m for m in results.own_methods if " on the " not in m]
+    rows = []
+    for family in families:
+        cells = [cell for cell in results.cells if cell[0] == family]
+        row = [family, f"{results.size(cells[0])[0]:,}"]
+        for who in (*methods, *results.peers):
+            found = [
+                results.of_ours(cell, who) if who in methods else results.of_peer(cell, who)
+                for cell in cells
+            ]
+            memory = [s.memory for s in found if s is not None and s.status == "ok"]
+            row.append(f"{max(memory):.0f}" if memory else "")
+        rows.append(row)
+    names = [*(f"`{m}`" for m in methods), *(NAMES[p] for p in results.peers)]
+    return _table(["model", "states", *names], rows)
+
+
+def _limit(rows: Sequence[Row]) -> str:
+    return _table(
+        ["layout", "threads", "MB a sweep", "GB/s", "bound ms", "sweep ms", "ratio", "limited by"],
+        [
+            [
+                row["layout"],
+                row["threads"],
+                f"{float(row['bytes']) / 1e6:.0f}",
+                f"{float(row['bytes']) / float(row['bound_seconds']) / 1e9:.1f}",
+                f"{float(row['bound_seconds']) * 1e3:.2f}",
+                f"{float(row['sweep_seconds']) * 1e3:.2f}",
+                f"{float(row['ratio']):.2f}",
+                row["limited_by"],
+            ]
+            for row in rows
+        ],
+    )
+
+
+def _scaling(rows: Sequence[Row]) -> str:
+    table = _table(
+        ["family", "method", "states", "gamma", "seconds", "MB", "bytes a state"],
+        [
+            [
+                row["family"],
+                f"`{row['method']}`",
+                f"{int(row['states']):,}",
+                f"{float(row['gamma']):g}",
+                f"{float(row['seconds']):.3g}",
+                f"{float(row['bytes']) / 1e6:.0f}",
+                f"{float(row['bytes']) / int(row['states']):.0f}",
+            ]
+            for row in rows
+        ],
+    )
+    return table + "\n" + "".join(f"- {line}\n" for line in _slopes(rows))
+
+
+def _slopes(rows: Sequence[Row]) -> list[str]:
+    """Say how each family and method grows, from the rows in which one thing alone does."""
+    lines = []
+    for family, method in dict.fromkeys((row["family"], row["method"]) for row in rows):
+        mine = [
+            {name: float(row[name]) for name in ("size", "states", "gamma", "seconds", "bytes")}
+            for row in rows
+            if (row["family"], row["method"]) == (family, method)
+        ]
+        gamma = statistics.mode(row["gamma"] for row in mine)
+        size = statistics.mode(row["size"] for row in mine)
+        grown = [row for row in mine if row["gamma"] == gamma]
+        further = sorted((row for row in mine if row["size"] == size), key=lambda r: r["gamma"])
+        parts = []
+        if len(grown) > 1:
+            states = [row["states"] for row in grown]
+            for what in ("seconds", "bytes"):
+                parts.append(f"{what} as S^{slope(states, [r[what] for r in grown]):.2f}")
+        if len(further) > 1:
+            horizons = [1 / (1 - row["gamma"]) for row in further]
+            exponent = slope(horizons, [row["seconds"] for row in further])
+            parts.append(f"seconds as (1/(1-gamma))^{exponent:.2f}")
+        if parts:
+            lines.append(f"{family}, `{method}`: " + ", ".join(parts))
+    return lines
+
+
+def _with_best(found: Sequence[Summary | None]) -> list[str]:
+    """Return cells of seconds, the least in bold."""
+    seconds = [s.seconds for s in found if s is not None and s.status == "ok"]
+    least = min(seconds, default=math.nan)
+    return [
+        f"**{_seconds(s)}**" if s is not None and s.seconds == least else _seconds(s) for s in found
+    ]
+
+
+def _seconds(found: Summary | None) -> str:
+    if found is None:
+        return ""
+    if found.status == "ok":
+        return f"{found.seconds:.3g}" if found.seconds >= 0.001 else f"{found.seconds:.1g}"
+    if "over " in found.status:
+        limit = found.status.rpartition("over ")[2]
+        return f"> {limit}" if not found.status.startswith("building") else "model > limit"
+    return {"not accurate": "wrong", "out of memory": "memory"}.get(found.status, "failed")
+
+
+def _ratio(ratio: float) -> str:
+    return f"**{ratio:.3g}**" if ratio < 1 else f"{ratio:.3g}"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def _read(path: Path) -> list[Row]:
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+# ---------------------------------------------------------------------------------------------
+# The figure.
+
+
+def figure(results: Results, path: Path) -> None:
+    """Draw seconds of every solver, a row a model, a panel an accuracy, at one discount."""
+    import matplotlib.pyplot as plt
+
+    gammas = sorted({cell[1] for cell in results.cells})
+    gamma = 0.99 if 0.99 in gammas else gammas[-1]
+    tols = sorted({cell[2] for cell in results.cells if cell[1] == gamma}, reverse=True)
+    families = list(dict.fromkeys(c[0] for c in results.cells if c[1] == gamma))[::-1]
+    fig, axes = plt.subplots(
+        1,
+        len(tols),
+        figsize=(5.5 * len(tols) + 2.5, 0.34 * len(families) + 2.2),
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
+    )
+    limit = float(results.setup["options"]["timeout"])
+    for axis, tol in zip(axes[0], tols, strict=True):
+        for who in (*results.peers, OURS):
+            points = []
+            for y, family in enumerate(families):
+                cell = (family, gamma, tol)
+                if cell not in results.cells:
+                    continue
+                found = (
+                    results.of_ours(cell, results.headline)
+                    if who == OURS
+                    else results.of_peer(cell, who)
+                )
+                if found is not None and found.status == "ok":
+                    points.append((found.seconds, y))
+            colour, marker = STYLES[who]
+            seconds, rows = zip(*points, strict=True) if points else ((), ())
+            axis.scatter(
+                seconds,
+                rows,
+                color=colour,
+                marker=marker,
+                s=130 if who == OURS else 34,
+                label=NAMES[who] if who != OURS else f"aggmaze, {results.headline} (certified)",
+                zorder=3 if who == OURS else 2,
+                edgecolors="white",
+                linewidths=0.5,
+            )
+        axis.axvline(limit, color="#666666", linestyle=":", linewidth=1)
+        axis.annotate(
+            "limit", (limit, len(families) - 0.45), ha="right", va="bottom", fontsize=8, rotation=0
+        )
+        axis.set_xscale("log")
+        axis.set_xlabel("seconds of processor, one thread")
+        axis.set_title(f"true error at most {tol:.0e} of max|V*|", fontsize=10)
+        axis.set_yticks(np.arange(len(families)), families)
+        axis.set_ylim(-0.6, len(families) - 0.1)
+        axis.grid(axis="both", color="#dddddd", linewidth=0.6)
+        axis.set_axisbelow(True)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    fig.legend(
+        handles[::-1], labels[::-1], loc="outside lower center", ncols=4, frameon=False, fontsize=9
+    )
+    fig.suptitle(
+        f"Seconds to solve, gamma {gamma:g}; a solver without a mark did not get there", fontsize=11
+    )
+    fig.savefig(path, dpi=150)
+    plt.close(fig)
+
+
+def main() -> None:
+    """Write the page, the figure and the CSV."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("folder", type=Path, help="where peers.py wrote its results")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs", help="folder to write to")
+    arguments = parser.parse_args()
+    rows = _read(arguments.folder / "runs.csv")
+    if not rows:
+        parser.error(f"{arguments.folder / 'runs.csv'} holds no runs")
+    results = Results(rows, json.loads((arguments.folder / "setup.json").read_text()))
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "benchmarks.md").write_text(page(results, arguments.folder))
+    figure(results, arguments.out / "benchmarks.png")
+    shutil.copyfile(arguments.folder / "runs.csv", arguments.out / "benchmarks.csv")
+    print(arguments.out / "benchmarks.md")
+
+
+if __name__ == "__main__":
+    main()

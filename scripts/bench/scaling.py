@@ -1,0 +1,149 @@
+"""How seconds and memory grow with the number of states and with the horizon 1/(1-gamma).
+
+    python scripts/bench/scaling.py
+    python scripts/bench/scaling.py --families slip-terrain --methods auto --csv scaling.csv
+
+Every solve runs in a process of its own, on one thread, to a certified accuracy.  Slopes are those
+of straight lines through the logarithms, by least squares: 1 means in proportion.  Memory is the
+peak of the solve beyond the process before the model was read, the model included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _cases import Model, tables_of, write_model
+from _machine import machine_line
+from _workers import FailedError, Worker
+from families import garnet, maze, tandem_queue, terrain
+
+import planners
+from aggmaze import MoveMDP
+
+#: What makes a model of about so many states.
+GROWING: dict[str, Callable[[int], Model]] = {
+    "maze": lambda n: maze(round(n**0.5), 0),
+    "slip-maze": lambda n: maze(round(n**0.5), 0, p=0.95),
+    "terrain": lambda n: terrain(round(n**0.5), 0),
+    "slip-terrain": lambda n: terrain(round(n**0.5), 0, p=0.95),
+    "slip-terrain-6d": lambda n: terrain(round(n ** (1 / 6)), 0, num_axes=6, p=0.95),
+    "garnet": partial(garnet, num_actions=4, branching=5, seed=0),
+    "tandem-queue": lambda n: tandem_queue(round(n**0.5), 0),
+}
+
+
+def measure(
+    model: Model, gamma: float, method: str, options: argparse.Namespace
+) -> dict[str, float]:
+    """Return medians of seconds, peak bytes and sweeps' worth of updates of one solve."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = _write(Path(folder), model)
+        with Worker(
+            sys.executable, "aggmaze_adapter", path, gamma, timeout=options.timeout
+        ) as worker:
+            answers = [
+                worker.solve({"method": method, "num_threads": 1}, 0.0, options.tol)[1]
+                for _ in range(options.repeats + 1)
+            ][1:]  # the first loads what it needs
+    return {
+        "seconds": statistics.median(answer["cpu_seconds"] for answer in answers),
+        "bytes": 1e6 * (max(answer["peak_mb"] for answer in answers) - worker.before_mb),
+        "iterations": answers[-1]["iterations"],
+    }
+
+
+def _write(folder: Path, model: Model) -> Path:
+    if isinstance(model, MoveMDP):
+        path = folder / "moves.npz"
+        np.savez(path, successors=model.successors, move_costs=model.move_costs, p=model.p)
+        return path
+    return write_model(folder, model, tables_of(model))[1]
+
+
+def slope(x: Sequence[float], y: Sequence[float]) -> float:
+    """Return the slope of the straight line through the logarithms."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0]) if len(x) > 1 else float("nan")
+
+
+def main() -> None:
+    """Measure, and print the figures and their slopes."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--families", nargs="+", choices=[*GROWING], default=[*GROWING])
+    default = "auto" if "auto" in planners.METHODS else "value_iteration"
+    parser.add_argument("--methods", nargs="+", choices=[*planners.METHODS], default=[default])
+    parser.add_argument("--states", nargs="+", type=float, default=[1e4, 1e5, 1e6])
+    parser.add_argument("--gammas", nargs="+", type=float, default=[0.95, 0.99, 0.999])
+    parser.add_argument("--gamma", type=float, default=0.99, help="at which states grow")
+    parser.add_argument("--size", type=float, default=1e5, help="states at which gamma grows")
+    parser.add_argument("--tol", type=float, default=1e-6)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--timeout", type=float, default=60.0)
+    parser.add_argument("--csv", type=Path, help="also write the figures here")
+    options = parser.parse_args()
+    if options.repeats < 1:
+        parser.error("--repeats must be at least 1")
+    print(machine_line())
+    rows: list[dict[str, Any]] = []
+    for family in options.families:
+        # Both at once where they meet.
+        cells = [(n, options.gamma) for n in options.states]
+        cells += [(options.size, gamma) for gamma in options.gammas if gamma != options.gamma]
+        for n, gamma in cells:
+            model = GROWING[family](round(n))
+            for method in options.methods:
+                row = {
+                    "family": family,
+                    "method": method,
+                    "size": n,
+                    "states": model.num_states,
+                    "gamma": gamma,
+                }
+                try:
+                    rows.append(row | measure(model, gamma, method, options))
+                except FailedError as error:
+                    print(f"  {family}, {method}, {n:g} states, gamma {gamma:g}: {error}")
+                    continue
+                found = rows[-1]
+                print(
+                    f"  {family:16} {method:26} {model.num_states:9,} states, gamma {gamma:<6g}"
+                    f" {found['seconds']:9.4f} s {found['bytes'] / model.num_states:8.0f} B/state",
+                    flush=True,
+                )
+        for method in options.methods:
+            print_slopes(family, method, rows, options)
+    if options.csv is not None:
+        options.csv.parent.mkdir(parents=True, exist_ok=True)
+        with options.csv.open("w", newline="") as file:
+            names = [*("family", "method", "size", "states", "gamma")]
+            writer = csv.DictWriter(file, [*names, "seconds", "bytes", "iterations"])
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def print_slopes(
+    family: str, method: str, rows: Sequence[dict[str, Any]], options: argparse.Namespace
+) -> None:
+    """Print the slopes of one family and method, where there is more than one point."""
+    mine = [r for r in rows if r["family"] == family and r["method"] == method]
+    by_states = [r for r in mine if r["gamma"] == options.gamma]
+    by_horizon = sorted((r for r in mine if r["size"] == options.size), key=lambda r: r["gamma"])
+    seconds = slope([r["states"] for r in by_states], [r["seconds"] for r in by_states])
+    nbytes = slope([r["states"] for r in by_states], [r["bytes"] for r in by_states])
+    horizon = slope([1 / (1 - r["gamma"]) for r in by_horizon], [r["seconds"] for r in by_horizon])
+    print(
+        f"{family}, {method}: seconds ~ S^{seconds:.2f}, bytes ~ S^{nbytes:.2f}, "
+        f"seconds ~ (1/(1-gamma))^{horizon:.2f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

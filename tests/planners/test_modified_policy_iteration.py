@@ -1,0 +1,432 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import planners
+from aggmaze import TabularMDP
+from planners.bellman import SparseBackups, backups
+from planners.certificate import Certifier
+from planners.gmres import GMRES
+from planners.iterate import Budget, Run, iterate
+from planners.lazy_sweep import LazySweeps
+from planners.packed import LANES, PackedPolicy
+from planners.result import Status
+from planners.solvers.modified_policy_iteration import (
+    ModifiedPolicyIteration,
+    ModifiedPolicyIterationOptions,
+)
+from tests import strategies
+from tests.planners.reference import (
+    Exact,
+    Model,
+    dense,
+    exact_error,
+    models,
+    random_moves,
+    random_tabular,
+    truth,
+    value_of,
+    within,
+)
+
+SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def solver_of(
+    model: Model, gamma: float, V0: np.ndarray | None = None, threads: int = 1, **options
+):  # type: ignore[no-untyped-def]
+    operators = backups(model, gamma, threads)
+    start = np.zeros(model.num_states) if V0 is None else V0
+    solver = ModifiedPolicyIteration(
+        operators, start, np.random.default_rng(0), ModifiedPolicyIterationOptions(**options)
+    )
+    return operators, solver
+
+
+def run_of(model: Model, gamma: float, budget: Budget, **kwargs) -> Run:  # type: ignore[no-untyped-def]
+    operators, solver = solver_of(model, gamma, **kwargs)
+    return iterate(solver, Certifier(operators), budget)
+
+
+def check_every_round(model: Model, gamma: float, rounds: int, **kwargs) -> None:  # type: ignore[no-untyped-def]
+    """Compare the values with the truth after each round."""
+    V_star, slack = truth(dense(model), gamma)
+    operators, solver = solver_of(model, gamma, **kwargs)
+    failures = []
+
+    def compare(progress) -> bool:  # type: ignore[no-untyped-def]
+        error = float(np.abs(progress.values - V_star).max())
+        if not error <= progress.bound + slack:
+            failures.append((progress.iteration, error, progress.bound))
+        return False
+
+    iterate(solver, Certifier(operators), Budget(num_iterations=rounds), callback=compare)
+    assert not failures
+
+
+def general(
+    seed: int, *, num_states: int = 40, sign: float = 1.0, kind: str = "terminal"
+) -> TabularMDP:
+    """A sparse model with masks and duplicates, rows off by up to 1e-9, and ways to end."""
+    rng = np.random.default_rng(seed)
+    num_actions, branching = int(rng.integers(1, 5)), int(rng.integers(1, 5))
+    shape = (num_states, num_actions, branching)
+    following = rng.integers(num_states, size=shape)  # some twice in a row
+    probabilities = rng.dirichlet(np.ones(branching), shape[:2])
+    probabilities *= 1 + rng.uniform(-5e-10, 5e-10, (*shape[:2], 1))
+    costs = rng.random(shape[:2]) if sign > 0 else rng.normal(size=shape[:2])
+    ends = np.zeros(num_states, dtype=bool)
+    if kind != "none":
+        ends[: num_states // 8] = True
+    following[ends] = np.flatnonzero(ends)[:, np.newaxis, np.newaxis]
+    if kind == "terminal":
+        costs[ends] = 0.0
+    mask = rng.random(shape[:2]) < 0.8
+    mask[np.arange(num_states), rng.integers(num_actions, size=num_states)] = True
+    if kind == "terminal":
+        probabilities[ends] = np.eye(branching)[0]
+        mask[ends] = True
+    matrix = sp.csr_array(
+        (
+            probabilities.reshape(-1),
+            following.reshape(-1),
+            np.arange(num_states * num_actions + 1) * branching,
+        ),
+        shape=(num_states * num_actions, num_states),
+    )
+    return TabularMDP(matrix, costs, action_mask=mask).validate()
+
+
+class TestBounds:
+    @pytest.mark.parametrize("gamma", [0.0, 0.5, 0.9, 0.99, 0.999])
+    @pytest.mark.parametrize("kind", ["none", "terminal", "absorbing"])
+    def test_hold_at_every_round_on_general_models(self, gamma: float, kind: str) -> None:
+        for seed, sign in itertools.product(range(3), (1.0, -1.0)):
+            model = general(seed, sign=sign, kind=kind)
+            check_every_round(model, gamma, 25)
+            check_every_round(model, gamma, 10, inner_sweeps=seed * 3)
+
+    @pytest.mark.parametrize("p", [1.0, 0.9, 0.3, 0.05])
+    def test_hold_at_every_round_on_moves(self, p: float) -> None:
+        for seed, gamma, terminals in itertools.product(range(2), (0.9, 0.99), (0, 1)):
+            model = random_moves(seed, 40, 4, p=p, terminals=terminals)
+            check_every_round(model, gamma, 25)
+            check_every_round(model, gamma, 10, inner_sweeps=4)
+
+    @SLOW
+    @given(models, st.sampled_from([0.0, 0.5, 0.9, 0.99]), st.sampled_from([None, 0, 3]))
+    def test_hold_in_fractions(self, model: Model, gamma: float, inner_sweeps: int | None) -> None:
+        V_star = Exact(model, gamma).optimum()
+        operators, solver = solver_of(model, gamma, inner_sweeps=inner_sweeps)
+        run = iterate(solver, Certifier(operators), Budget(num_iterations=4))
+        assert run.bound is not None
+        assert within(exact_error(run.values, V_star), run.bound)
+
+    @SLOW
+    @given(strategies.tabular_mdps() | strategies.move_mdps(), st.floats(0, 0.99))
+    def test_are_reached(self, model: Model, gamma: float) -> None:
+        run = run_of(model, gamma, Budget(tol=1e-6, num_iterations=3000))
+        assert run.bound is not None
+        V_star, slack = truth(dense(model), gamma)
+        assert np.abs(run.values - V_star).max() <= run.bound + slack
+        assert run.status is Status.CONVERGED or "certify" in run.message
+
+
+class TestConverges:
+    @pytest.mark.parametrize("gamma", [0.5, 0.9, 0.99, 0.999])
+    @pytest.mark.parametrize("kind", ["none", "terminal", "absorbing"])
+    def test_on_general_models(self, gamma: float, kind: str) -> None:
+        for seed in range(4):
+            # Rows that miss 1 by 1e-9 leave 1e-9 / (1 - gamma) open.
+            tol = 1e-7 if gamma < 0.95 else 1e-5
+            run = run_of(general(seed, sign=-1, kind=kind), gamma, Budget(tol=tol))
+            assert run.status is Status.CONVERGED, run.message
+
+    @pytest.mark.parametrize("p", [1.0, 0.9, 0.2])
+    def test_on_moves(self, p: float) -> None:
+        for seed, terminals in itertools.product(range(3), (0, 1)):
+            model = random_moves(seed, 60, 4, p=p, terminals=terminals)
+            run = run_of(model, 0.99, Budget(tol=1e-7))
+            assert run.status is Status.CONVERGED, run.message
+
+    def test_slow_chains_by_gmres(self) -> None:
+        # Two blocks hardly coupled: sweeps alone would need thousands.
+        rng = np.random.default_rng(0)
+        S, A, branching = 400, 3, 4
+        side = np.arange(S)[:, np.newaxis, np.newaxis] // (S // 2)
+        inside = side * (S // 2) + rng.integers(S // 2, size=(S, A, branching))
+        following = np.concatenate([inside, (inside[:, :, :1] + S // 2) % S], axis=2)
+        probabilities = np.concatenate(
+            [0.9999 * rng.dirichlet(np.ones(branching), (S, A)), np.full((S, A, 1), 1e-4)], axis=2
+        )
+        matrix = sp.csr_array(
+            (probabilities.reshape(-1), following.reshape(-1), np.arange(S * A + 1) * 5),
+            shape=(S * A, S),
+        )
+        model = TabularMDP(matrix, rng.random((S, A)) + side[:, :, 0])
+        run = run_of(model, 0.9995, Budget(tol=1e-7))
+        assert run.status is Status.CONVERGED
+        assert run.num_sweeps < 1000
+        V_star, slack = truth(dense(model), 0.9995)
+        assert np.abs(run.values - V_star).max() <= run.bound + slack
+
+    def test_in_few_rounds_on_a_garnet(self) -> None:
+        model = general(5, num_states=2000, kind="none")
+        run = run_of(model, 0.99, Budget(tol=1e-6))
+        assert run.status is Status.CONVERGED
+        assert len(run.history) < 20
+
+    @pytest.mark.parametrize("factor", [1e-200, 1e-30, 1.0, 1e30, 1e200])
+    def test_whatever_the_unit_of_costs(self, factor: float) -> None:
+        model = random_tabular(0, 50, 3, terminals=0)
+        plain = run_of(model, 0.95, Budget(tol=1e-8))
+        run = run_of(model.scaled(factor), 0.95, Budget(tol=1e-8))
+        assert run.status is Status.CONVERGED
+        scale = np.abs(plain.values).max()
+        np.testing.assert_allclose(run.values / factor, plain.values, atol=4e-8 * scale)
+
+    def test_very_close_to_gamma_1(self) -> None:
+        model = random_tabular(1, 50, 3, terminals=0)
+        run = run_of(model, 1 - 1e-7, Budget(tol=1e-5, num_iterations=500))
+        assert run.status is Status.CONVERGED
+
+
+class TestTextbook:
+    @pytest.mark.parametrize("inner_sweeps", [0, 1, 5])
+    def test_is_sweeps_by_the_greedy_policy(self, inner_sweeps: int) -> None:
+        for model in (random_tabular(3, 30, 3), random_moves(3, 30, 3, p=0.8)):
+            gamma, tables = 0.9, dense(model)
+            _, solver = solver_of(model, gamma, inner_sweeps=inner_sweeps)
+            V = np.zeros(model.num_states)
+            for _ in range(6):
+                Q = np.where(tables.mask, tables.costs + gamma * tables.P @ V, np.inf)
+                Q[tables.terminal] = 0.0
+                V = Q.min(axis=1)
+                solver.step()
+                np.testing.assert_allclose(solver.values(), V, atol=1e-12)
+                states, greedy = np.arange(len(V)), Q.argmin(axis=1)
+                P, costs = tables.P[states, greedy], tables.costs[states, greedy]
+                for _ in range(inner_sweeps):
+                    V = costs + gamma * P @ V
+
+    def test_is_a_method_of_solve(self) -> None:
+        model = random_tabular(3, 30, 3)
+        V_star, slack = truth(dense(model), 0.9)
+        for options in ({}, {"inner_sweeps": 5}):
+            result = planners.solve(
+                model, gamma=0.9, method="modified_policy_iteration", tol=1e-8, **options
+            )
+            assert result.status is Status.CONVERGED
+            assert np.abs(result.values - V_star).max() <= result.bound + slack
+
+    def test_counts_updates(self) -> None:
+        model = random_tabular(3, 30, 3)
+        _, solver = solver_of(model, 0.9, inner_sweeps=4)
+        steps = [solver.step() for _ in range(3)]
+        assert [step.num_sweeps for step in steps] == [1, 5, 5]
+        assert [step.num_updates for step in steps] == [30, 150, 150]
+
+    @pytest.mark.parametrize("value", [-1, 1.5, "many"])
+    def test_refuses_other_numbers(self, value: object) -> None:
+        with pytest.raises((ValueError, TypeError), match="inner_sweeps"):
+            ModifiedPolicyIterationOptions(inner_sweeps=value)  # type: ignore[arg-type]
+
+
+class TestStart:
+    def test_is_not_overwritten(self) -> None:
+        for model in (general(0), random_moves(0, 40, 3, p=0.9)):
+            V0 = np.random.default_rng(0).normal(size=model.num_states)
+            kept = V0.copy()
+            V0.flags.writeable = False
+            run = run_of(model, 0.95, Budget(tol=1e-8), V0=V0)
+            np.testing.assert_array_equal(V0, kept)
+            V_star, slack = truth(dense(model), 0.95)
+            assert np.abs(run.values - V_star).max() <= run.bound + slack
+
+    def test_from_the_solution_is_quick(self) -> None:
+        model = general(1, kind="none")
+        first = run_of(model, 0.99, Budget(tol=1e-9))
+        again = run_of(model, 0.99, Budget(tol=1e-6), V0=first.values)
+        assert len(again.history) == 1
+
+
+@pytest.mark.parametrize("layout", ["tabular", "moves"])
+@pytest.mark.parametrize("terminals", [0, 3])
+def test_threads_change_nothing(
+    layout: str, terminals: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planners.threads.LEAST_WORK", 64)
+    if layout == "tabular":
+        model: Model = general(2, num_states=997, kind="terminal" if terminals else "none")
+    else:
+        model = random_moves(2, 997, 3, p=0.9, terminals=terminals)
+    runs = [run_of(model, 0.999, Budget(tol=1e-9), threads=n) for n in (1, 2, 3)]
+    for run in runs[1:]:
+        np.testing.assert_array_equal(run.values, runs[0].values)
+        np.testing.assert_array_equal(run.history.bound, runs[0].history.bound)
+        assert run.num_sweeps == runs[0].num_sweeps
+
+
+class TestLazySweeps:
+    @SLOW
+    @given(strategies.seeds, st.sampled_from([0.5, 0.95, 0.999]), st.sampled_from([1.0, 1e3, 1e-3]))
+    def test_are_sweeps(self, seed: int, gamma: float, size: float) -> None:
+        rng = np.random.default_rng(seed)
+        kind = ("none", "terminal", "absorbing")[seed % 3]
+        model = general(seed % 1000, sign=-1, kind=kind)
+        operators = backups(model, gamma)
+        assert isinstance(operators, SparseBackups)
+        lazy = LazySweeps(operators)
+        V = np.zeros(model.num_states)
+        out, expected = np.empty_like(V), np.empty_like(V)
+        actions = np.zeros(model.num_states, dtype=np.int32)
+        for _ in range(6):
+            max_value = float(np.abs(V).max())
+            sweep = lazy.sweep(V, out, actions, max_value)
+            assert sweep == operators.sweep(V, expected)
+            np.testing.assert_array_equal(out, expected)
+            changes = size * rng.normal() + size * rng.normal(size=len(V)) * rng.choice(
+                [0, 1e-3, 1]
+            )
+            new = V + changes
+            largest = max(float(np.abs(new).max()), max_value)
+            lazy.changed(float(changes.min()), float(changes.max()), largest)
+            V = new
+            size *= 0.3
+
+    def test_read_less(self) -> None:
+        P = np.zeros((2, 2, 2))
+        P[:, 0, 0] = P[:, 1, 1] = 1.0
+        model = TabularMDP.from_matrices(P, costs=np.array([[0.0, 5.0], [0.0, 5.0]]))
+        operators = backups(model, 0.5)
+        assert isinstance(operators, SparseBackups)
+        lazy = LazySweeps(operators)
+        V, out, actions = np.zeros(2), np.empty(2), np.zeros(2, dtype=np.int32)
+        lazy.sweep(V, out, actions, 0.0)
+        V[:] = 0.0, -100.0  # action 1 leads there, but nothing was said of the change
+        lazy.sweep(V, out, actions, 100.0)
+        np.testing.assert_array_equal(out, [0.0, 0.0])
+        lazy.changed(-100.0, 0.0, 100.0)
+        lazy.sweep(V, out, actions, 100.0)
+        np.testing.assert_array_equal(out, [-45.0, -45.0])
+
+
+class TestPackedPolicy:
+    @SLOW
+    @given(
+        strategies.tabular_mdps(max_states=20) | strategies.move_mdps(max_states=20),
+        st.booleans(),
+        strategies.seeds,
+    )
+    def test_is_the_rows_of_the_policy(self, model: Model, solve_loops: bool, seed: int) -> None:
+        gamma = 0.9
+        rng = np.random.default_rng(seed)
+        tables = dense(model)
+        rows = PackedPolicy(backups(model, gamma), np.float64, solve_loops=solve_loops)
+        num_states = model.num_states
+        policy = np.where(tables.terminal, 0, tables.mask.argmax(axis=1)).astype(np.int32)
+        for _ in range(3):
+            rows.load(policy)
+            P = gamma * tables.P[np.arange(num_states), policy]
+            P[tables.terminal] = 0.0
+            loops = np.diag(P).copy()
+            if solve_loops:
+                np.fill_diagonal(P, 0.0)
+                P /= (1 - loops)[:, np.newaxis]
+            start, vector, out = rows.vector(), rows.vector(), rows.vector()
+            vector[:num_states] = rng.normal(size=num_states)
+            change = rng.normal(size=num_states)
+            rows.scaled(np.zeros(num_states), change, 2.0, start)
+            expected = 2.0 * change / (1 - loops) if solve_loops else 2.0 * change
+            np.testing.assert_allclose(start[:num_states], expected, rtol=1e-13)
+            seen = rows.sweep(start, vector, out)
+            expected = expected + P @ vector[:num_states]
+            np.testing.assert_allclose(out[:num_states], expected, atol=1e-12)
+            np.testing.assert_array_equal(out[num_states:], 0.0)
+            difference = out[:num_states] - vector[:num_states]
+            assert seen == (difference.min(), difference.max())
+            for s in range(num_states):
+                if not tables.terminal[s] and rng.random() < 0.5:
+                    policy[s] = rng.choice(np.flatnonzero(tables.mask[s]))
+
+    def test_rows_that_grow(self) -> None:
+        # Action 0 leads to one state, action 1 to all of them: the rows need more room.
+        S = 3 * LANES + 1
+        P = np.zeros((S, 2, S))
+        P[:, 0, 0] = 1.0
+        P[:, 1] = 1.0 / S
+        model = TabularMDP.from_matrices(P, costs=np.ones((S, 2)))
+        rows = PackedPolicy(backups(model, 0.5), np.float64, solve_loops=False)
+        start, vector, out = rows.vector(), rows.vector(), rows.vector()
+        vector[:S] = np.arange(S)
+        for policy in (np.zeros(S), np.arange(S) % 2, np.ones(S), np.zeros(S)):
+            rows.load(policy.astype(np.int32))
+            rows.sweep(start, vector, out)
+            np.testing.assert_allclose(out[:S], np.where(policy == 1, 0.25 * (S - 1), 0.0))
+
+
+class TestGMRES:
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_solves(self, dtype: type, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("planners.threads.LEAST_WORK", 1)
+        rng = np.random.default_rng(0)
+        A = 0.9 * rng.dirichlet(np.ones(30), 30)
+        start = rng.normal(size=30)
+        gmres = GMRES(30, 30, dtype, num_constant=0, num_threads=threads)
+        x = np.zeros(30, dtype=dtype)
+        applied = gmres.solve(
+            lambda v, out: np.matmul(A.astype(dtype), v, out=out), x, start.astype(dtype), 1e-12
+        )
+        assert 0 < applied <= 30
+        tolerance = 1e-4 if dtype is np.float32 else 1e-9
+        np.testing.assert_allclose(x, np.linalg.solve(np.eye(30) - A, start), atol=tolerance)
+
+    def test_solves_modulo_constants(self) -> None:
+        rng = np.random.default_rng(1)
+        A = 0.999999 * rng.dirichlet(np.ones(30), 30)
+        start = rng.normal(size=30)
+        gmres = GMRES(30, 32, np.float64, num_constant=30, num_threads=1)
+        x, residual = np.zeros(32), np.zeros(32)
+        residual[:30] = start
+
+        def apply(v: np.ndarray, out: np.ndarray) -> None:
+            out[:30] = A @ v[:30]
+            out[30:] = 0.0
+
+        gmres.solve(apply, x, residual, 1e-12)
+        left = start + A @ x[:30] - x[:30]
+        assert np.ptp(left) < 1e-9 * np.ptp(start)
+        assert abs(x[:30].mean()) < 1e-12
+
+    @pytest.mark.parametrize("value", [0.0, math.nan, math.inf])
+    def test_leaves_what_it_cannot_solve(self, value: float) -> None:
+        gmres = GMRES(5, 4, np.float64, num_constant=0, num_threads=1)
+        x = np.ones(4)
+        assert gmres.solve(lambda v, out: None, x, np.full(4, value), 0.1) == 0
+        np.testing.assert_array_equal(x, 1.0)
+
+
+def test_moves_and_their_table_agree() -> None:
+    model = random_moves(7, 60, 4, p=0.85)
+    results = [run_of(m, 0.99, Budget(tol=1e-10)).values for m in (model, model.to_tabular())]
+    np.testing.assert_allclose(results[0], results[1], atol=1e-8)
+
+
+def test_value_of_its_policy() -> None:
+    model = general(9, kind="none")
+    _, solver = solver_of(model, 0.99)
+    for _ in range(30):
+        solver.step()
+    policy = solver._policy
+    V_star, _ = truth(dense(model), 0.99)
+    np.testing.assert_allclose(
+        value_of(dense(model), policy, 0.99).astype(float), V_star.astype(float), atol=1e-8
+    )
