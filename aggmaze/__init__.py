@@ -1,12 +1,14 @@
-"""Gymnasium mazes that expose their exact transition models.
+"""Gymnasium environments that expose their exact transition models.
 
-Importing this package registers ``StandardMaze-v0``, ``TerrainMaze-v0`` and ``NDMaze-v0``; where
-the import is not certain to have happened, as in worker processes, ``aggmaze:StandardMaze-v0``
-makes it.
+Importing this package registers ``StandardMaze-v0``, ``TerrainMaze-v0``, ``NDMaze-v0`` and
+``DiscretizedCartPole-v0``; where the import is not certain to have happened, as in worker
+processes, ``aggmaze:StandardMaze-v0`` makes it.
 """
 
 import gymnasium as _gym
 
+from aggmaze.cartpole import DiscretizedCartPole
+from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
 from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.tabular import TabularEnv
@@ -20,6 +22,8 @@ from aggmaze.storage import load_model, save_model
 
 __all__ = [
     "ENV_IDS",
+    "DiscretizedCartPole",
+    "DiscretizedCartPoleEnv",
     "Grid",
     "Layout",
     "MoveMDP",
@@ -39,6 +43,7 @@ _ENTRY_POINTS = {
     "StandardMaze-v0": "aggmaze.envs.standard_maze:StandardMazeEnv",
     "TerrainMaze-v0": "aggmaze.envs.terrain_maze:TerrainMazeEnv",
     "NDMaze-v0": "aggmaze.envs.nd_maze:NDMazeEnv",
+    "DiscretizedCartPole-v0": "aggmaze.envs.cartpole:DiscretizedCartPoleEnv",
 }
 
 #: The registered ids.

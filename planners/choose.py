@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from planners.bellman import Model
 from planners.measure import measure
 
-#: Share of the moves that are available on a grid without walls, edges left out.
+#: Share of the moves available on a grid without walls, of those that do not leave it.
 _OPEN = 0.9
+#: With so likely a chosen move, where the greedy moves lead tells the basins, on grids of up to two
+#: dimensions and on others.
+_SURE_ENOUGH_2D, _SURE_ENOUGH = 0.5, 0.6
 #: Likeliest outcomes that carry so much make a forest of policies, where there is a goal; the less
 #: certain ones only where shortest paths are a good beginning.
 _NEARLY_CERTAIN = 0.93
@@ -43,14 +48,14 @@ def choose(model: Model) -> Choice:
     found = measure(model)
     if found.p is not None and found.shape is not None:
         grid = " x ".join(str(size) for size in found.shape) + " grid"
-        if found.p == 1:
-            return Choice("forest_policy_iteration", f"a {grid} where moves never slip")
-        if found.openness < _OPEN:
+        inner = np.mean([1 - 1 / size for size in found.shape if size > 1])
+        if found.openness < _OPEN * inner:
+            return Choice("forest_policy_iteration", f"a {grid} with walls")
+        if found.p < (_SURE_ENOUGH_2D if len(found.shape) <= 2 else _SURE_ENOUGH):
             return Choice(
-                "forest_policy_iteration",
-                f"a {grid} with walls: {found.openness:.0%} of the moves are available",
+                "forest_policy_iteration", f"a {grid} where moves slip often (p = {found.p:g})"
             )
-        return Choice("basin_aggregation", f"an open {grid} where moves slip (p = {found.p:g})")
+        return Choice("basin_aggregation", f"an open {grid}")
     share = f"likeliest outcomes carry {found.determinism:.0%} of the probability"
     if found.has_absorbing_states and (
         found.determinism > _NEARLY_CERTAIN

@@ -27,9 +27,6 @@ CASES: dict[str, Callable[[int], Model]] = {
     "slip-terrain-3d-46": partial(terrain, 46, num_axes=3, p=0.95),
 }
 
-#: Asked for, and not in the project yet.
-NOT_BUILT = {"cartpole-1e4": "the project has no discretised CartPole yet"}
-
 #: More entries of the general table than this are not written: a model of six dimensions holds
 #: 144 a state.
 MOST_ENTRIES = 100_000_000

@@ -16,9 +16,11 @@ from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_filter
 
+from aggmaze.cartpole import DEFAULT_BINS, VELOCITY_LIMITS, Cells, Physics, cartpole_model
 from aggmaze.grid import Grid
 from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
 from aggmaze.mdp import TabularMDP
@@ -406,6 +408,21 @@ def torus_walk(num_positions: int, seed: int) -> TabularMDP:
     return _from_successors(following, np.array([0.7, 0.1, 0.1, 0.1]), costs)
 
 
+def cartpole(seed: int, *, bins: Sequence[int] = DEFAULT_BINS) -> TabularMDP:
+    """Balance a pole on a cart that is seen in cells only; the seed moves the velocity limits.
+
+    Source: Barto, Sutton, Anderson, "Neuronlike adaptive elements that can solve difficult learning
+    control problems", IEEE Transactions on Systems, Man, and Cybernetics 13 (1983); in cells as in
+    Chen et al., section "CartPole".
+    """
+    rng = np.random.default_rng(seed)
+    physics = Physics.of(CartPoleEnv())
+    velocity, angular = VELOCITY_LIMITS * (1 + 0.1 * rng.random(2))
+    position, angle = physics.thresholds
+    cells = Cells.of(physics, bins, (position, velocity, angle, angular))
+    return cartpole_model(cells, physics)
+
+
 def _clipped_neighbours(
     num_positions: int, vectors: Sequence[tuple[int, int]]
 ) -> NDArray[np.int64]:
@@ -503,5 +520,6 @@ FAMILIES: dict[str, Callable[[int], Model]] = {
     "frozen-lake-120": partial(frozen_lake, 120),
     "frozen-lake-300": partial(frozen_lake, 300),
     "sailing-100": partial(sailing, 100),
+    "cartpole-1e4": cartpole,
     "torus-walk-250": partial(torus_walk, 250),
 }

@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _cases import CASES, NOT_BUILT, case, tables_of, write_model
+from _cases import CASES, case, tables_of, write_model
 from _environments import Environment, NotMadeError, default_folder, environment, find_python
 from _machine import machine
 from _reference import Reference, cached_reference
@@ -552,8 +552,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
             setattr(options, name, value)
     for name in options.families:
         try:
-            if name not in NOT_BUILT:
-                case(name)
+            case(name)
         except ValueError as error:
             parser.error(str(error))
     for name in ("seeds", "repeats", "threads", "powers"):
@@ -602,9 +601,6 @@ def main() -> int:
                 if (name, seed, gamma) in done:
                     continue
                 start = time.perf_counter()
-                if name in NOT_BUILT:
-                    print(f"{name}: left out: {NOT_BUILT[name]}")
-                    continue
                 try:
                     contest = Contest(name, seed, gamma, options, environments, history)
                 except ValueError as error:

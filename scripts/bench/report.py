@@ -246,7 +246,6 @@ LEFT_OUT = """- **state_space_disaggregation** (research code of an ICAPS 2024 p
   disaggregation, an aggregation method after Bertsekas and Castanon, and a variant of Chen's) is in
   no package index, and is not run here. It does aggregate states, takes a sparse matrix for each
   action, and stops at a residual.
-- **CartPole in 10,000 cells**: the project has no discretised CartPole yet.
 - **madupite, jaxdp, mdpax**: made for clusters and graphics cards, or not in a package index.
 """
 

@@ -70,7 +70,7 @@ def test_models_are_themselves(model: Any) -> None:
     assert planners.as_model(TabularEnv(model)) is model
 
 
-@pytest.mark.parametrize("name", aggmaze.ENV_IDS)
+@pytest.mark.parametrize("name", [name for name in aggmaze.ENV_IDS if "Maze" in name])
 def test_mazes(name: str) -> None:
     env = gym.make(name)
     assert isinstance(env, gym.Wrapper)

@@ -1,0 +1,97 @@
+"""DiscretizedCartPole-v0: the chain of CartPole's cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv
+
+from aggmaze.cartpole import DEFAULT_BINS, DEFAULT_SUB_POINTS, Cells, Physics, cartpole_model
+from aggmaze.envs.tabular import TabularEnv
+from aggmaze.rendering import cartpole as pictures
+
+
+class DiscretizedCartPoleEnv(TabularEnv):
+    """Balance a pole on a cart that is seen in cells only.
+
+    ## Description
+    Gymnasium's CartPole with each of position, velocity, angle and angular velocity cut into equal
+    bins, as in the CartPole experiment of Chen et al., "An Adaptive State Aggregation Algorithm for
+    Markov Decision Processes".  This environment is the chain of cells, a finite Markov decision
+    process: before every step the cart is put anywhere in its cell, at one of `sub_points**4`
+    points drawn uniformly; then it moves by Gymnasium's own physics, and the cell that it comes to
+    is the next state.  CartPole itself remembers where in its cell it is, and lasts longer or
+    shorter under the same policy: the wrapper `aggmaze.DiscretizedCartPole` around CartPole-v1
+    shows cells of the real thing, with this same model.
+
+    ## Action Space
+    `Discrete(2)`: 0 pushes the cart to the left, 1 to the right.
+
+    ## Observation Space
+    `Discrete(n + 1)` for n cells: cell `ravel_multi_index((position, velocity, angle, angular
+    velocity), bins)`, each bin counted from its lowest value; n means having failed.
+
+    ## Starting State
+    As CartPole starts, each number uniform in (-0.05, 0.05): the cells that have a share in that
+    cube, with the probability of their share.  `reset(options=...)` takes `state`.
+
+    ## Rewards
+    1 for every step, the one that fails included; with `sutton_barto_reward`, -1 for the step that
+    fails and 0 for the others.
+
+    ## Episode End
+    Terminates where the pole leaves 12 degrees or the cart 2.4 m.  Truncates after 1000 steps as
+    registered.
+
+    ## Transition Model
+    `env.unwrapped.transition_model()` returns the exact model, the very tables that `step` draws
+    from.
+
+    ## Information
+    `state` (int), `action_mask` (int8 array (2,), both ones), `prob` (probability of what
+    happened).
+
+    ## Arguments
+    - `bins`: number of bins of each number, (8, 8, 12, 13) by default, whose optimal policy holds
+      CartPole-v1 up for 2000 steps and more; many others do not
+      (`help(aggmaze.DiscretizedCartPole)`).
+    - `limits`: the bins of each number lie between -limit and limit, and the outermost ones take
+      what lies beyond; by default (2.4, 3, 12 degrees, 3.5).  Those of position and angle are at
+      most that, and should be no less: the chain would not see the pole fall.
+    - `sub_points`: points of a cell along each axis, 3 by default.
+    - `sutton_barto_reward`: False by default.
+    - `render_mode`: "rgb_array" (the centre of the cell), "ansi" or None.
+
+    ## Version History
+    - v0: first version.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 50}
+
+    def __init__(
+        self,
+        *,
+        bins: Iterable[int] = DEFAULT_BINS,
+        limits: Iterable[float] | None = None,
+        sub_points: int = DEFAULT_SUB_POINTS,
+        sutton_barto_reward: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        self._physics = Physics.of(CartPoleEnv(sutton_barto_reward))
+        self.cells = Cells.of(self._physics, bins, limits)
+        model = cartpole_model(self.cells, self._physics, sub_points=sub_points)
+        super().__init__(model, render_mode=render_mode)
+
+    def render(self) -> Any:
+        """Return a picture of the cell: an array (H, W, 3) of uint8, or text."""
+        if self.render_mode is None:
+            gym.logger.warn(
+                "You are calling render method without specifying any render mode. You can specify "
+                'the render_mode at initialization, e.g. render_mode="rgb_array"'
+            )
+            return None
+        if self.render_mode == "ansi":
+            return pictures.text(self.cells, self._state)
+        return pictures.frame(self.cells, self._physics, self._state)
