@@ -531,7 +531,11 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--peers", nargs="*", choices=[*PEERS], default=[*PEERS])
     parser.add_argument(
-        "--methods", nargs="+", choices=[*planners.METHODS], default=own_methods(), help="of ours"
+        "--methods",
+        nargs="+",
+        choices=["auto", *planners.METHODS],
+        default=["auto"],
+        help="of ours",
     )
     parser.add_argument("--seeds", type=int, metavar="N", help="models of each family: seeds 0 on")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="pairs of runs")
@@ -563,11 +567,6 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     if not all(0 < tol < 1 for tol in options.tols):
         parser.error("--tols must lie between 0 and 1")
     return options
-
-
-def own_methods() -> list[str]:
-    """Return the methods of ours to measure by default: the one that `solve` would take."""
-    return ["auto" if "auto" in planners.METHODS else "value_iteration"]
 
 
 def main() -> int:

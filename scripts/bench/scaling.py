@@ -78,8 +78,9 @@ def main() -> None:
     """Measure, and print the figures and their slopes."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--families", nargs="+", choices=[*GROWING], default=[*GROWING])
-    default = "auto" if "auto" in planners.METHODS else "value_iteration"
-    parser.add_argument("--methods", nargs="+", choices=[*planners.METHODS], default=[default])
+    parser.add_argument(
+        "--methods", nargs="+", choices=["auto", *planners.METHODS], default=["auto"]
+    )
     parser.add_argument("--states", nargs="+", type=float, default=[1e4, 1e5, 1e6])
     parser.add_argument("--gammas", nargs="+", type=float, default=[0.95, 0.99, 0.999])
     parser.add_argument("--gamma", type=float, default=0.99, help="at which states grow")
