@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -29,6 +30,9 @@ Model = TabularMDP | MoveMDP
 UNIT_ROUNDOFF = 2.0**-53
 # Covers what results below the least normal number lose beyond that.
 UNDERFLOW = float(np.finfo(np.float64).tiny)
+
+#: Moves of a model from which a kernel of several states at a time is worth compiling.
+LEAST_VECTOR_WORK = 1 << 16
 
 compiling.watch()
 
@@ -242,16 +246,25 @@ class _CompiledBackups:
             self._over_states(self._kernels.greedy, V, distances(), slack, tie, policy)
         return policy
 
-    def _sweep(self, kernel: Callable[..., Any], *arguments: Any) -> Sweep:
-        residual_low, residual_high, low, high = zip(
-            *self._over_states(kernel, *arguments), strict=True
+    def _sweep(
+        self, kernel: Callable[..., Any], *arguments: Any, tables: tuple[Any, ...] | None = None
+    ) -> Sweep:
+        extremes = self._over_states(kernel, *arguments, tables=tables)
+        residual_low, residual_high, low, high = zip(*extremes, strict=True)
+        # Adding 0 makes -0 to 0: which of the two is found depends on the order of the states.
+        return Sweep(
+            min(residual_low) + 0.0, max(residual_high) + 0.0, min(low) + 0.0, max(high) + 0.0
         )
-        return Sweep(min(residual_low), max(residual_high), min(low), max(high))
 
     def _over_states(
-        self, kernel: Callable[..., Any], *arguments: Any, discounted: bool = True
+        self,
+        kernel: Callable[..., Any],
+        *arguments: Any,
+        discounted: bool = True,
+        tables: tuple[Any, ...] | None = None,
     ) -> list[Any]:
-        arguments = (*self.tables, *([self.gamma] if discounted else []), *arguments)
+        tables = self.tables if tables is None else tables
+        arguments = (*tables, *([self.gamma] if discounted else []), *arguments)
         return over_blocks(
             lambda lo, hi: kernel(*arguments, lo, hi),
             self.model.num_states,
@@ -279,6 +292,42 @@ class MoveBackups(_CompiledBackups):
         self.max_cost = float(max(self._over_states(moves.largest_cost, discounted=False)))
         self._slips = model.p < 1.0
         self._operations = 2 * (model.num_actions + 10)
+        self._by_vectors = (
+            self.work >= LEAST_VECTOR_WORK
+            and model.num_actions <= moves.MOST_MOVES
+            and bool(model.slip_weights[0].min() >= 0.0)
+        )
+
+    def sweep(
+        self,
+        V: NDArray[np.float64],
+        out: NDArray[np.float64],
+        actions: NDArray[np.int32] | None = None,
+    ) -> Sweep:
+        """Write TV into ``out``."""
+        if not self._by_vectors:
+            return super().sweep(V, out, actions)
+        return self._sweep(moves.vector_sweep, V, out, actions, tables=self._vector_tables)
+
+    @cached_property
+    def _vector_tables(self) -> tuple[Any, ...]:
+        """The tables as `moves.vector_sweep` takes them."""
+        successors, move_costs, chosen, every = self.tables
+        num_states, num_moves = successors.shape
+        tables = (
+            readonly(successors.reshape(-1).view(np.uint32)),
+            readonly(move_costs.reshape(-1)),
+            tuple(chosen.tolist()),
+            tuple(every.tolist()),
+        )
+        windows = np.empty((-(-num_states // moves.BLOCK), num_moves), dtype=np.int64)
+        over_blocks(
+            lambda lo, hi: moves.windows(*tables[:3], windows, lo, hi),
+            len(windows),
+            self.num_threads,
+            self.work,
+        )
+        return (*tables, readonly(windows))
 
     def rounding(self, max_value: float) -> float:
         """Bound the rounding error of a backup.
@@ -319,6 +368,20 @@ class SparseBackups(_CompiledBackups):
         error, self.most_left, longest = model.row_sums
         self.row_error = error + (longest + 4) * UNIT_ROUNDOFF
         self._operations = 1.0001 * (longest + 4)
+        # Unsigned numbers of states spare kernels the question whether they are negative.
+        indptr, indices, *others = self.tables
+        self._unsigned_tables = (indptr, readonly(indices.view(np.uint32)), *others)
+
+    def sweep(
+        self,
+        V: NDArray[np.float64],
+        out: NDArray[np.float64],
+        actions: NDArray[np.int32] | None = None,
+    ) -> Sweep:
+        """Write TV into ``out``."""
+        if actions is None:
+            return self._sweep(sparse.sweep, V, out, tables=self._unsigned_tables)
+        return self._sweep(sparse.greedy_sweep, V, out, actions, tables=self._unsigned_tables)
 
     def rounding(self, max_value: float) -> float:
         """Bound the rounding error of a backup.

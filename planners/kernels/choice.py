@@ -6,8 +6,11 @@ disk does not notice an edit here; delete ``__pycache__`` after one.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import intrinsic
 
 from aggmaze.mdp import readonly
 
@@ -28,6 +31,29 @@ def seen(extremes, old, new):  # type: ignore[no-untyped-def]
     low = new if new < low else low
     high = new if new > high else high
     return residual_low, residual_high, low, high
+
+
+def _chooser(comparison: str) -> Any:
+    """Return a function of two numbers, neither a NaN, that chooses by a comparison.
+
+    The promises that there is no NaN and that the sign of zero does not matter let the compiler
+    take an extreme over states by vectors; njit can give them for arithmetic only, not for this.
+    """
+    promises = ("nnan", "nsz")
+
+    def choose(typing_context, one, other):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            first, second = arguments
+            holds = builder.fcmp_ordered(comparison, first, second, flags=promises)
+            return builder.select(holds, first, second, flags=promises)
+
+        return types.float64(types.float64, types.float64), generate
+
+    return intrinsic(choose)
+
+
+lesser = _chooser("<")
+greater = _chooser(">")
 
 
 @njit(cache=True, inline="always")

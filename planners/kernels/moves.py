@@ -10,7 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from planners.kernels.choice import NO_LABELS, NOTHING_SEEN, clear, pick, seen
+from planners.kernels.choice import NO_LABELS, NOTHING_SEEN, clear, greater, lesser, pick, seen
+
+#: States of a block, of which `windows` tells whether each move leads equally far in all of them.
+BLOCK = 256
+#: Most moves that `vector_sweep` is made for.
+MOST_MOVES = 12
 
 
 @njit(cache=True, inline="always")
@@ -105,6 +110,130 @@ def greedy_sweep(  # type: ignore[no-untyped-def]
         out[s] = value
         actions[s] = action
     return extremes
+
+
+@njit(cache=True, nogil=True)
+def windows(successors, move_costs, chosen, found, lo, hi):  # type: ignore[no-untyped-def]
+    """Write how far each move leads in the blocks ``lo <= b < hi`` of states.
+
+    ``found[b, m]`` is ``successor - s``, the same for all states of the block where move m is
+    available, 0 if it is nowhere.  Where there is no such number, or it leads some other state of
+    the block out of the model, ``found[b, 0]`` is the number of states.  The other arguments are
+    as for `vector_sweep`.
+    """
+    num_moves = len(chosen) - 1
+    num_states = len(move_costs) // num_moves
+    for b in range(lo, hi):
+        first = b * BLOCK
+        last = min(first + BLOCK, num_states)
+        reached = successors[num_moves * first : num_moves * last]
+        costs = move_costs[num_moves * first : num_moves * last]
+        distances = found[b]
+        inside = True
+        for m in range(num_moves):
+            some = 0
+            while some < last - first and not costs[num_moves * some + m] < np.inf:
+                some += 1
+            distances[m] = 0
+            if some < last - first:
+                distances[m] = np.int64(reached[num_moves * some + m]) - first - some
+            inside = inside and first + distances[m] >= 0 and last + distances[m] <= num_states
+        others = 0
+        for i in range(last - first):
+            for m in range(num_moves):
+                available = costs[num_moves * i + m] < np.inf
+                elsewhere = np.int64(reached[num_moves * i + m]) != first + i + distances[m]
+                others += 1 if available & elsewhere else 0
+        if others > 0 or not inside:
+            distances[0] = num_states
+
+
+@njit(cache=True, nogil=True)
+def vector_sweep(  # type: ignore[no-untyped-def]
+    successors, move_costs, chosen, every, distances, gamma, V, out, actions, lo, hi
+):
+    """Do what `sweep` and `greedy_sweep` do, several states at a time.
+
+    The same values bit for bit, written so that the compiler takes eight states (or four, or two)
+    by one instruction.  Unlike there, the first four arguments are ``successors`` (S * M,),
+    unsigned, which spares asking for the sign; ``move_costs`` (S * M,); and tuples of M + 1
+    numbers, whose known length unrolls the loops over moves.  ``distances`` are the `windows`.
+    ``actions`` may be None.  No weight of ``chosen`` may be negative.
+
+    A few states at a time, the values of their successors go into an array of their own: where a
+    move leads equally far in all of them, by copying a piece of V, and the successors need not be
+    read.  The array is kept well under 4 KB: processors tell what they load from what they have
+    just stored by the last twelve bits of the address, and wait where these coincide.
+    """
+    num_moves = len(chosen) - 1
+    piece = 32 if num_moves <= 6 else 16
+    room = piece + 8  # or all moves of a state would share the last bits of their addresses
+    following = np.empty(num_moves * room)
+    turned = np.empty(num_moves * room)
+    found = np.empty(2 * room)
+    residual_low, residual_high, low, high = NOTHING_SEEN
+    first = lo
+    while first < hi:
+        # Pieces begin and end where blocks do.
+        last = min(first - first % piece + piece, hi)
+        size = last - first
+        block = first // BLOCK
+        costs = move_costs[num_moves * first : num_moves * last]
+        if distances[block, 0] < len(V):
+            for m in range(num_moves):
+                window = V[first + distances[block, m] : last + distances[block, m]]
+                copied = following[m * room : m * room + size]
+                for i in range(size):
+                    copied[i] = window[i]
+        else:
+            reached = successors[num_moves * first : num_moves * last]
+            for i in range(size):
+                for m in range(num_moves):
+                    following[m * room + i] = V[reached[num_moves * i + m]]
+        if num_moves > 8:
+            # Compilers load every M-th number by vectors for M up to eight.
+            for i in range(size):
+                for m in range(num_moves):
+                    turned[m * room + i] = costs[num_moves * i + m]
+        for i in range(size):
+            total = 0.0
+            smallest = np.inf
+            n = 0.0
+            best = 0.0
+            for m in range(num_moves):
+                cost = turned[m * room + i] if num_moves > 8 else costs[num_moves * i + m]
+                q = cost + gamma * following[m * room + i]
+                available = cost < np.inf
+                total = total + q if available else total
+                n = n + 1.0 if available else n
+                if actions is not None:
+                    best = m if q < smallest else best
+                smallest = q if q < smallest else smallest
+            to_chosen = chosen[1]
+            to_every = every[1]
+            for k in range(2, num_moves + 1):
+                to_chosen = chosen[k] if n == k else to_chosen
+                to_every = every[k] if n == k else to_every
+            value = to_chosen * smallest + to_every * total
+            found[i] = value if n > 0.0 else 0.0
+            if actions is not None:
+                found[room + i] = best
+        old = V[first:last]
+        new = out[first:last]
+        for i in range(size):
+            value = found[i]
+            residual = value - old[i]
+            new[i] = value
+            residual_low = lesser(residual, residual_low)
+            residual_high = greater(residual, residual_high)
+            low = lesser(value, low)
+            high = greater(value, high)
+        if actions is not None:
+            picked = actions[first:last]
+            for i in range(size):
+                picked[i] = found[room + i]
+        first = last
+    return residual_low, residual_high, low, high
 
 
 @njit(cache=True, nogil=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from planners.kernels.choice import NO_LABELS, NOTHING_SEEN, clear, pick, seen
+from planners.kernels.choice import NO_LABELS, NOTHING_SEEN, clear, greater, lesser, pick, seen
 
 
 @njit(cache=True, inline="always")
@@ -22,35 +22,35 @@ def _q(indptr, indices, probabilities, costs, gamma, V, labels, aggregated, s, a
     return costs[s, a] + gamma * mean
 
 
-@njit(cache=True, inline="always")
-def _backup(  # type: ignore[no-untyped-def]
-    indptr, indices, probabilities, costs, mask, terminal, gamma, V, labels, aggregated, s
-):
-    """Return the backup and the first action that attains it."""
-    best = np.inf
-    action = 0
-    for a in range(costs.shape[1]):
-        # Masked rows are read too: branches on what is random cost more.
-        q = _q(indptr, indices, probabilities, costs, gamma, V, labels, aggregated, s, a)
-        better = mask[s, a] and q < best
-        action = a if better else action
-        best = q if better else best
-    return (0.0 if terminal[s] else best), (0 if terminal[s] else action)
-
-
 @njit(cache=True, nogil=True)
 def sweep(  # type: ignore[no-untyped-def]
     indptr, indices, probabilities, costs, mask, terminal, gamma, V, out, lo, hi
 ):
-    """Write TV; return the extremes of TV - V and of TV."""
-    extremes = NOTHING_SEEN
+    """Write TV; return the extremes of TV - V and of TV.
+
+    Without branches on what is random, and with one bound of a row read for each: half the time.
+    """
+    num_actions = costs.shape[1]
+    residual_low, residual_high, low, high = NOTHING_SEEN
+    end = indptr[lo * num_actions]
     for s in range(lo, hi):
-        value, _ = _backup(
-            indptr, indices, probabilities, costs, mask, terminal, gamma, V, NO_LABELS, False, s
-        )
-        extremes = seen(extremes, V[s], value)
+        best = np.inf
+        for a in range(num_actions):
+            start = end
+            end = indptr[s * num_actions + a + 1]
+            mean = 0.0
+            for entry in range(start, end):
+                mean += probabilities[entry] * V[indices[entry]]
+            q = costs[s, a] + gamma * mean
+            best = lesser(q if mask[s, a] else np.inf, best)
+        value = 0.0 if terminal[s] else best
+        residual = value - V[s]
+        residual_low = lesser(residual, residual_low)
+        residual_high = greater(residual, residual_high)
+        low = lesser(value, low)
+        high = greater(value, high)
         out[s] = value
-    return extremes
+    return residual_low, residual_high, low, high
 
 
 @njit(cache=True, nogil=True)
@@ -58,15 +58,31 @@ def greedy_sweep(  # type: ignore[no-untyped-def]
     indptr, indices, probabilities, costs, mask, terminal, gamma, V, out, actions, lo, hi
 ):
     """Write TV and the first action that attains it."""
-    extremes = NOTHING_SEEN
+    num_actions = costs.shape[1]
+    residual_low, residual_high, low, high = NOTHING_SEEN
+    end = indptr[lo * num_actions]
     for s in range(lo, hi):
-        value, action = _backup(
-            indptr, indices, probabilities, costs, mask, terminal, gamma, V, NO_LABELS, False, s
-        )
-        extremes = seen(extremes, V[s], value)
+        best = np.inf
+        action = 0.0  # of a whole number the compiler makes a branch
+        for a in range(num_actions):
+            start = end
+            end = indptr[s * num_actions + a + 1]
+            mean = 0.0
+            for entry in range(start, end):
+                mean += probabilities[entry] * V[indices[entry]]
+            q = costs[s, a] + gamma * mean
+            q = q if mask[s, a] else np.inf
+            action = float(a) if q < best else action
+            best = lesser(q, best)
+        value = 0.0 if terminal[s] else best
+        residual = value - V[s]
+        residual_low = lesser(residual, residual_low)
+        residual_high = greater(residual, residual_high)
+        low = lesser(value, low)
+        high = greater(value, high)
         out[s] = value
-        actions[s] = action
-    return extremes
+        actions[s] = 0.0 if terminal[s] else action
+    return residual_low, residual_high, low, high
 
 
 @njit(cache=True, nogil=True)
@@ -75,9 +91,13 @@ def aggregated(  # type: ignore[no-untyped-def]
 ):
     """Write the backups of the listed states under aggregation."""
     for j in range(len(states)):
-        out[j], _ = _backup(
-            indptr, indices, probabilities, costs, mask, terminal, gamma, W, labels, True, states[j]
-        )
+        s = states[j]
+        best = np.inf
+        for a in range(costs.shape[1]):
+            # Masked rows are read too: branches on what is random cost more.
+            q = _q(indptr, indices, probabilities, costs, gamma, W, labels, True, s, a)
+            best = lesser(q if mask[s, a] else np.inf, best)
+        out[j] = 0.0 if terminal[s] else best
 
 
 @njit(cache=True, nogil=True)

@@ -29,7 +29,8 @@ def draw(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
 
 def draw_slowly(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
     time.sleep(0.05)
-    return draw(configuration, seed)
+    outcome = draw(configuration, seed)
+    return Outcome(outcome.values, {"pid": os.getpid()})
 
 
 def die_once(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
