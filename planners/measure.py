@@ -6,6 +6,7 @@ evenly spaced, so that measuring costs a small part of one sweep and draws no ra
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,6 +69,8 @@ def measure(model: Model) -> Measurements:
     model : TabularMDP or MoveMDP
     """
     step = max(1, model.num_states // SAMPLE)
+    while math.gcd(step, model.num_states) > 1:
+        step -= 1  # or on a grid it might meet the same columns only
     if isinstance(model, MoveMDP):
         tables = (
             readonly(model.successors),

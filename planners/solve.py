@@ -184,7 +184,7 @@ def solve(
                 f"method 'auto' takes no options of its own, got {', '.join(sorted(options))}: "
                 "name the method that they belong to"
             )
-        choice = choose(model)
+        choice = choose(model, tol)
         method, reason = choice.method, choice.reason
     entry = _method(method)
     solver_options = _options(method, entry, options)

@@ -312,15 +312,16 @@ def test_the_same_tables_however_the_tasks_are_run(tmp_path: Path) -> None:
     first, second, other = tmp_path / "first", tmp_path / "second", tmp_path / "other"
     one = make([], first)
     assert one.completed.failures == {}
-    # Some of them alone, others before; then all from what is there.
-    make(["robustness"], second)
-    make(list(EXPERIMENTS)[::-1], second)
-    again = make([], second, run=False)
-    assert None not in again.completed.outcomes
-    assert tables(first) == tables(second)
-    assert len(tables(first)) > len(EXPERIMENTS)
+    # One alone, with others after it, and then only from what is there.
+    make(["scaling_2d"], second)
+    some = make(["robustness", "scaling_2d"], second)
+    assert sum(outcome is not None for outcome in some.completed.outcomes) == len(some.tasks)
+    make(["scaling_2d"], second, run=False)
+    expected = tables(first)
+    assert tables(second).items() <= expected.items()
+    assert len(tables(second)) == 5
     make(["scaling_2d"], other, seed=1)
-    assert tables(other)["scaling_2d.csv"] != tables(first)["scaling_2d.csv"]
+    assert tables(other)["scaling_2d.csv"] != expected["scaling_2d.csv"]
 
     page = (first / "report.html").read_text()
     checker = Checker()
@@ -337,7 +338,7 @@ def test_the_same_tables_however_the_tasks_are_run(tmp_path: Path) -> None:
             assert picture.width > 500
         assert (first / f"{name}.pdf").read_bytes().startswith(b"%PDF")
     for path in first.glob("*.csv"):
-        rows = list(csv.reader(path.open()))
+        rows = list(csv.reader(path.read_text().splitlines()))
         assert len(rows) > 1
         assert {len(row) for row in rows} == {len(rows[0])}
 

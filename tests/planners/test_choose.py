@@ -1,0 +1,98 @@
+"""Which method `auto` takes, and that its result says which and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import aggmaze
+import planners
+from aggmaze import MoveMDP, TabularMDP
+from planners.choose import choose
+from tests.planners.reference import dense, models, truth
+
+from hypothesis import given, settings  # isort: skip
+
+assert aggmaze.ENV_IDS  # registers the mazes
+
+FOREST, BASINS, MODIFIED = (
+    "forest_policy_iteration",
+    "basin_aggregation",
+    "modified_policy_iteration",
+)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "keywords", "method", "reason"),
+    [
+        ("StandardMaze-v0", {}, FOREST, "a 20 x 20 grid with walls"),
+        ("StandardMaze-v0", {"shape": (100, 100), "p": 0.9}, FOREST, "with walls"),
+        ("StandardMaze-v0", {"shape": (50, 60), "loops": 0.3}, FOREST, "a 50 x 60 grid with walls"),
+        ("TerrainMaze-v0", {}, BASINS, "an open 20 x 20 grid"),
+        # As many columns as sampled states have in common must not matter.
+        ("TerrainMaze-v0", {"shape": (200, 200), "p": 0.95}, BASINS, "an open 200 x 200 grid"),
+        ("TerrainMaze-v0", {"p": 0.2}, FOREST, "slip often (p = 0.2)"),
+        ("NDMaze-v0", {"shape": (5,) * 6, "p": 0.9, "kind": "terrain"}, BASINS, "an open 5 x 5"),
+        ("NDMaze-v0", {"shape": (5,) * 6, "p": 0.9}, FOREST, "with walls"),
+        ("NDMaze-v0", {"shape": (300,), "kind": "terrain"}, FOREST, "a corridor of 300 positions"),
+        ("FrozenLake-v1", {}, MODIFIED, "likeliest outcomes carry"),
+        ("FrozenLake-v1", {"is_slippery": False}, FOREST, "100% of the probability"),
+        ("Taxi-v4", {}, FOREST, "an end to reach"),
+    ],
+)
+def test_the_choice_and_its_reason(
+    env_id: str, keywords: dict[str, Any], method: str, reason: str
+) -> None:
+    env = gym.make(env_id, **keywords)
+    result = planners.solve(env, gamma=0.95)
+    assert result.method == method
+    assert reason in result.reason
+    assert result.status == "converged"
+    # What was chosen is the method of that name.
+    named = planners.solve(env, gamma=0.95, method=method)
+    np.testing.assert_array_equal(named.values, result.values)
+    assert named.reason == ""
+
+
+def test_the_accuracy_asked_for_counts() -> None:
+    env = gym.make("TerrainMaze-v0")
+    assert planners.solve(env, gamma=0.9, tol=1e-4).method == BASINS
+    exact = planners.solve(env, gamma=0.9, tol=1e-9)
+    assert exact.method == FOREST
+    assert "to an accuracy of 1e-09" in exact.reason
+
+
+def test_random_graphs() -> None:
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), (50, 2))
+    table = np.zeros((50, 2, 50))
+    for k in range(3):
+        table[np.arange(50)[:, np.newaxis], np.arange(2), rng.integers(0, 50, (50, 2))] += P[..., k]
+    table /= table.sum(axis=2, keepdims=True)
+    model = TabularMDP.from_matrices(table, costs=rng.random((50, 2)))
+    assert choose(model).method == MODIFIED
+    jumps = MoveMDP(rng.integers(0, 50, (50, 4)), rng.random((50, 4)), p=0.5)
+    assert choose(jumps).method == MODIFIED
+
+
+@settings(max_examples=60)
+@given(model=models)
+def test_any_model_is_solved(model: planners.bellman.Model) -> None:
+    result = planners.solve(model, gamma=0.9, tol=1e-6, num_threads=1)
+    V, off = truth(dense(model), 0.9)
+    assert np.abs(result.values - V).max() <= result.bound + off
+    assert result.status == "converged" or np.abs(V).max() <= 1e-8
+
+
+def test_options_belong_to_a_method() -> None:
+    with pytest.raises(TypeError, match="'auto' takes no options of its own, got epsilon, zeta"):
+        planners.solve(gym.make("StandardMaze-v0"), gamma=0.9, zeta=1, epsilon=0.1)
+
+
+def test_a_saved_result_keeps_the_reason(tmp_path: Any) -> None:
+    result = planners.solve(gym.make("StandardMaze-v0"), gamma=0.9)
+    result.save(tmp_path / "result.npz")
+    assert planners.SolveResult.load(tmp_path / "result.npz").reason == result.reason != ""
