@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -124,3 +125,38 @@ def test_forking_after_a_parallel_solve_works() -> None:
         [sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120, check=False
     )
     assert ran.stdout == "same\n", ran.stderr
+
+
+DIGEST = """
+import hashlib, gymnasium as gym, numpy as np, aggmaze, planners
+from aggmaze import TabularMDP
+
+terrain = planners.as_model(gym.make("TerrainMaze-v0", shape=(40, 40), p=0.9, terrain="uniform"))
+looped = planners.as_model(gym.make("StandardMaze-v0", shape=(40, 40), p=0.9, loops=0.1))
+rng = np.random.default_rng(0)
+P = rng.dirichlet(np.full(400, 0.02), (400, 3))
+graph = TabularMDP.from_matrices(P, costs=rng.random((400, 3)))
+digest = hashlib.sha256()
+for model in (terrain, looped, graph):
+    for name in ("auto", "policy_iteration", "forest_policy_iteration", "modified_policy_iteration"):
+        result = planners.solve(model, gamma=0.999, method=name, tol=1e-8)
+        digest.update(result.values.tobytes() + np.float64(result.bound).tobytes())
+print(digest.hexdigest())
+"""
+
+
+def test_results_do_not_depend_on_the_threads_of_blas() -> None:
+    digests = set()
+    for count in ("1", "2"):
+        variables = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+        ran = subprocess.run(
+            [sys.executable, "-c", DIGEST],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            env={**os.environ, **dict.fromkeys(variables, count)},
+        )
+        assert len(ran.stdout) == 65, ran.stderr
+        digests.add(ran.stdout)
+    assert len(digests) == 1

@@ -118,6 +118,7 @@ def test_interrupted_runs_go_on(tmp_path: Path) -> None:
         with pytest.raises(KeyboardInterrupt):
             run_tasks(tasks, Results(tmp_path, notes.report), inline, notes)
         assert notes.num_done == count
+        assert f"{count + 1} of {len(tasks)} tasks are done" in notes.reports[-1]
         assert len(notes.finished) == 1
     completed, notes = run(tasks, tmp_path)
     assert notes.finished == []
@@ -136,7 +137,9 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(
+            OSError, match=r"cannot be written: No space left.*the same command goes on"
+        ):
             run(tasks, tmp_path)
     files = list((tmp_path / "results" / "fake").iterdir())
     assert len(files) == 3
@@ -188,21 +191,23 @@ def test_a_task_that_fails_is_reported_and_the_others_are_done(tmp_path: Path) -
 
 
 def test_a_worker_that_dies_is_reported_and_its_task_run_again(tmp_path: Path) -> None:
-    tasks = fakes.tasks(fakes.die_once, numbers=(1, 2, 3), repetitions=2, flag=f"{tmp_path}/flag")
-    completed, notes = run(tasks, tmp_path, process_pool(2))
-    assert completed.failures == {}
-    assert values(completed.outcomes) == [perform(task).values for task in tasks]
-    assert any("a worker died" in text and "run again" in text for text in notes.reports)
-    assert len(notes.finished) == len(tasks)
-
-
-def test_a_task_whose_workers_always_die_is_given_up_alone(tmp_path: Path) -> None:
-    tasks = fakes.tasks(fakes.die_always, numbers=(2, 1), repetitions=1)
-    completed, notes = run(tasks, tmp_path, process_pool(2))
-    assert list(completed.failures) == [1]
-    assert f"attempt {MOST_ATTEMPTS} of {MOST_ATTEMPTS}" in completed.failures[1]
-    assert completed.outcomes[0] is not None
+    """Twice, here: once a task that is done in the end, and once one that never is."""
+    once = fakes.tasks(fakes.die_once, repetitions=1, flag=f"{tmp_path}/flag")
+    always = fakes.tasks(fakes.die_always, repetitions=1)
+    completed, notes = run([*once, *always], tmp_path, process_pool(2))
+    assert list(completed.failures) == [2]
+    assert f"attempt {MOST_ATTEMPTS} of {MOST_ATTEMPTS}" in completed.failures[2]
+    assert completed.outcomes[2] is None
+    for i, task in enumerate([*once, *always]):
+        if i != 2:
+            outcome = completed.outcomes[i]
+            assert outcome is not None
+            # Here a second time, where nobody is to be killed.
+            assert outcome.values == fakes.draw(task.configuration, task.seed_sequence).values
+    assert any(once[0].name in text and "run again" in text for text in notes.reports)
+    assert always[0].name in notes.reports[-1]
     assert "given up" in notes.reports[-1]
+    assert len(notes.finished) == 3
 
 
 _SCRIPT = textwrap.dedent(
