@@ -6,7 +6,6 @@ evenly spaced, so that measuring costs a small part of one sweep and draws no ra
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +13,7 @@ from numba import njit
 
 from aggmaze.mdp import TabularMDP, readonly
 from aggmaze.move_mdp import MoveMDP
-from planners.orders import grid_shape
+from planners.orders import coprime_step, grid_shape
 
 Model = TabularMDP | MoveMDP
 
@@ -68,9 +67,7 @@ def measure(model: Model) -> Measurements:
     ----------
     model : TabularMDP or MoveMDP
     """
-    step = max(1, model.num_states // SAMPLE)
-    while math.gcd(step, model.num_states) > 1:
-        step -= 1  # or on a grid it might meet the same columns only
+    step = coprime_step(model.num_states, SAMPLE)
     if isinstance(model, MoveMDP):
         tables = (
             readonly(model.successors),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,15 +12,25 @@ from numpy.typing import NDArray
 from aggmaze.mdp import TabularMDP, readonly
 from aggmaze.move_mdp import MoveMDP
 
+# Number of states whose moves tell the shape of a grid.
+_SAMPLE = 10_000
 # Beyond so many pairs of directions a grid of many dimensions makes a choice among them.
 _MOST_PAIRS = 8
+
+
+def coprime_step(num_states: int, sample: int) -> int:
+    """Return a step that meets about so many states, or all, and no column of a grid more often."""
+    step = max(1, num_states // sample)
+    while math.gcd(step, num_states) > 1:
+        step -= 1
+    return step
 
 
 def grid_shape(model: TabularMDP | MoveMDP) -> tuple[int, ...] | None:
     """Return the shape of the grid that a model's moves are steps on, or None.
 
-    It is read off the distances ``successor - state``: on a grid those are the strides of its axes,
-    the last of which is 1.  Nothing but the speed of sweeps depends on it.
+    It is read off the distances ``successor - state`` of some states: on a grid those are the
+    strides of its axes, the last of which is 1.  Nothing but the speed of sweeps depends on it.
 
     Parameters
     ----------
@@ -28,7 +39,8 @@ def grid_shape(model: TabularMDP | MoveMDP) -> tuple[int, ...] | None:
     if not isinstance(model, MoveMDP):
         return None
     most = model.num_actions // 2 + 1
-    strides = np.sort(_strides(model.successors, model.move_costs, most))
+    step = coprime_step(model.num_states, _SAMPLE)
+    strides = np.sort(_strides(model.successors, model.move_costs, most, step))
     strides = strides[strides > 0]
     if len(strides) == 0 or len(strides) == most or strides[0] != 1:
         return None
@@ -39,11 +51,11 @@ def grid_shape(model: TabularMDP | MoveMDP) -> tuple[int, ...] | None:
 
 
 @njit(cache=True, nogil=True)
-def _strides(successors, move_costs, most):  # type: ignore[no-untyped-def]
+def _strides(successors, move_costs, most, step):  # type: ignore[no-untyped-def]
     """Return up to ``most`` different distances, 0 where there are fewer."""
     found = np.zeros(most, dtype=np.int64)
     count = 0
-    for s in range(successors.shape[0]):
+    for s in range(0, successors.shape[0], step):
         for m in range(successors.shape[1]):
             distance = abs(successors[s, m] - s)
             if distance == 0 or move_costs[s, m] == np.inf:

@@ -359,11 +359,27 @@ def clear_actions(  # type: ignore[no-untyped-def]
     successors, move_costs, chosen, every, gamma, V, slack, policy, lo, hi
 ):
     """Write the best actions, -1 where others are within ``slack``; return the number of these."""
+    reverses = chosen.min() < 0.0
     Q = np.empty(successors.shape[1])
     unclear = 0
     for s in range(lo, hi):
-        _actions(successors, move_costs, chosen, every, gamma, V, s, Q)
-        policy[s] = clear(Q, slack)
+        if reverses:
+            _actions(successors, move_costs, chosen, every, gamma, V, s, Q)
+            policy[s] = clear(Q, slack)
+        else:
+            # The same without the sum that all actions share, and without branches.
+            n = best = 0
+            least = second = np.inf
+            for m in range(successors.shape[1]):
+                cost = move_costs[s, m]
+                q = cost + gamma * V[successors[s, m]]
+                n += 1 if cost < np.inf else 0
+                worse = q if q > least else least
+                second = worse if worse < second else second
+                best = m if q < least else best
+                least = q if q < least else least
+            # Of a terminal state this is NaN, which is no reason to doubt.
+            policy[s] = -1 if chosen[n] * (second - least) <= slack else best
         unclear += 1 if policy[s] < 0 else 0
     return unclear
 
