@@ -18,7 +18,7 @@ from aggmaze.checks import check_integer
 T = TypeVar("T")
 
 #: Elementary operations below which a thread costs more than it saves.
-LEAST_WORK = 1 << 17
+LEAST_WORK = 1 << 19
 
 _pool: ThreadPoolExecutor | None = None
 
