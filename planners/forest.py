@@ -579,17 +579,20 @@ def _shortest_moves(
     successors, move_costs, _, _ = tables
     if not terminal.any():
         return None
-    queue = np.empty(len(terminal), dtype=np.int32)
-    num_seeds, num_costly, num_leaving, num_ways, mirrored = _survey_moves(
-        successors, move_costs, terminal, queue
+    queue = np.empty(len(terminal) + 1, dtype=np.int32)
+    ways = np.empty(len(terminal), dtype=np.uint16)
+    num_seeds, num_costly, num_leaving, num_ways = _survey_moves(
+        successors, move_costs, terminal, queue, ways
     )
     if num_costly <= _COSTLY * num_leaving:
         return None
-    if mirrored:
-        mean_length = _breadth_first_mirrored(
-            successors, move_costs, terminal, queue, num_seeds, actions
+    mean_length, num_left = -1.0, 1
+    if successors.shape[1] in range(2, 17, 2):
+        mean_length, num_left = _breadth_first_mirrored(
+            successors, move_costs, terminal, ways, queue, num_seeds, actions
         )
-    else:
+    if num_left > 0:
+        # Some moves cannot be taken back so, or lead nowhere.
         states = np.arange(len(successors), dtype=np.int32)[:, np.newaxis]
         leaves = (move_costs < np.inf) & (successors != states)
         likely = np.where(leaves, successors, np.int32(-1))
@@ -617,49 +620,49 @@ def _shortest_outcomes(
 
 
 @njit(cache=True, nogil=True)
-def _survey_moves(successors, move_costs, terminal, seeds):  # type: ignore[no-untyped-def]
-    """Look at every move once.
+def _survey_moves(successors, move_costs, terminal, seeds, ways):  # type: ignore[no-untyped-def]
+    """Look at every move once, and write the available ones of each state as bits into ``ways``.
 
     Returns the number of states with a move to a terminal one, which are listed; in how many no
-    move costs less than nothing; how many can be left, by how many moves; and whether each move m
-    from a state to one that is not terminal can be taken back by move ``m ^ 1``, as on grids.
+    move costs less than nothing; and how many can be left, by how many moves.
     """
     num_states, num_moves = successors.shape
     num_seeds = 0
     num_costly = 0
     num_leaving = 0
     num_ways = 0
-    mirrored = num_moves % 2 == 0
     for s in range(num_states):
         costly = True
         leaves = False
         ends = False
+        bits = 0
         for m in range(num_moves):
             t = successors[s, m]
+            bits |= (1 << m) if move_costs[s, m] < np.inf else 0
             leads = (move_costs[s, m] < np.inf) & (t != s)
             leaves |= leads
             num_ways += leads
             costly &= (not leads) | (move_costs[s, m] >= 0.0)
             ends |= leads & terminal[t]
-            if num_moves % 2 == 0:
-                back = (successors[t, m ^ 1] == s) & (move_costs[t, m ^ 1] < np.inf)
-                mirrored &= (not leads) | back | terminal[t]
+        ways[s] = bits
         num_leaving += 1 if leaves else 0
         num_costly += 1 if leaves & costly else 0
         if ends:
             seeds[num_seeds] = s
             num_seeds += 1
-    return num_seeds, num_costly, num_leaving, num_ways, mirrored
+    return num_seeds, num_costly, num_leaving, num_ways
 
 
 @njit(cache=True, nogil=True)
 def _breadth_first_mirrored(  # type: ignore[no-untyped-def]
-    successors, move_costs, terminal, queue, num_seeds, actions
+    successors, move_costs, terminal, ways, queue, num_seeds, actions
 ):
-    """Write the move of each state on a shortest path, going backwards by the moves back.
+    """Write the move of each state on a shortest path, where moves can be taken back as on grids.
 
-    ``queue`` begins with the states that have a move to a terminal one.  Where there is no path:
-    the cheapest move.  Returns the mean length of the paths.
+    There move m from t leads to a state from which move ``m ^ 1`` leads to t, and only such moves
+    are found.  ``queue`` begins with the states that have a move to a terminal one, and has room
+    for one more than there are states.  Returns the mean length of the paths, and to how many
+    states there is none.
     """
     num_moves = successors.shape[1]
     found = terminal.copy()
@@ -684,14 +687,20 @@ def _breadth_first_mirrored(  # type: ignore[no-untyped-def]
         done += 1
         total_length += length
         for m in range(num_moves):
+            # Without branches, which walls make hard to predict.
             s = successors[t, m]
-            if move_costs[t, m] < np.inf and not found[s]:
-                found[s] = True
-                actions[s] = m ^ 1
-                queue[count] = s
-                count += 1
-    _cheapest(move_costs, terminal, found, actions)
-    return total_length / max(1, count)
+            leads = ((ways[s] >> (m ^ 1)) & 1 == 1) & (successors[s, m ^ 1] == t)
+            is_new = leads & ~found[s]
+            queue[count] = s
+            count += 1 if is_new else 0
+            actions[s] = (m ^ 1) if is_new else actions[s]
+            found[s] |= leads
+    num_left = 0
+    for s in range(len(found)):
+        num_left += 0 if found[s] else 1
+        if terminal[s]:
+            actions[s] = 0
+    return total_length / max(1, count), num_left
 
 
 @njit(cache=True, inline="always")
