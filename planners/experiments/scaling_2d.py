@@ -1,0 +1,35 @@
+"""Scaling in two dimensions: the paper's left table, from 100x100 to 1000x1000.
+
+What it shows: the error of Algorithm 3 after 1000 iterations, which does not grow with the maze.
+"""
+
+from __future__ import annotations
+
+from planners.experiments import published, scaling
+from planners.experiments.scaling import Args
+from planners.experiments.tasks import Experiment, Run, Summary
+
+TITLE = "Scaling in two dimensions"
+
+
+def summarize(args: Args, runs: list[Run]) -> Summary:
+    """Return the tables and the figure."""
+    return scaling.summarize("scaling_2d", TITLE, "positions", published.SCALING_2D, runs)
+
+
+EXPERIMENT = Experiment(
+    name="scaling_2d",
+    title=TITLE,
+    scales={
+        "small": Args(shapes=((30, 30), (100, 100)), repetitions=4, most_states=10_000),
+        "paper": Args(
+            shapes=((100, 100), (200, 200), (300, 300), (500, 500), (1000, 1000)),
+            repetitions=20,
+            most_states=90_000,
+        ),
+    },
+    configurations=scaling.configurations,
+    run=scaling.run,
+    work=scaling.work,
+    summarize=summarize,
+)

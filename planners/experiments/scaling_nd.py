@@ -1,0 +1,36 @@
+"""Scaling in dimension: the paper's right table, ten positions along each of 3 to 6 axes.
+
+The published intervals are narrower by far than the spread between our runs; they look like
+intervals over pooled iterations.
+"""
+
+from __future__ import annotations
+
+from planners.experiments import published, scaling
+from planners.experiments.scaling import Args
+from planners.experiments.tasks import Experiment, Run, Summary
+
+TITLE = "Scaling in dimension"
+
+
+def summarize(args: Args, runs: list[Run]) -> Summary:
+    """Return the tables and the figure."""
+    return scaling.summarize("scaling_nd", TITLE, "positions", published.SCALING_ND, runs)
+
+
+EXPERIMENT = Experiment(
+    name="scaling_nd",
+    title=TITLE,
+    scales={
+        "small": Args(shapes=((10,) * 3, (10,) * 4), repetitions=4, most_states=10_000),
+        "paper": Args(
+            shapes=((10,) * 3, (10,) * 4, (10,) * 5, (10,) * 6),
+            repetitions=20,
+            most_states=100_000,
+        ),
+    },
+    configurations=scaling.configurations,
+    run=scaling.run,
+    work=scaling.work,
+    summarize=summarize,
+)
