@@ -161,8 +161,11 @@ def solve(
     callback : callable, optional
         Called with a `Progress` after each iteration; a true value returned stops the run.
     **options
-        Of the method; for ``adaptive_aggregation`` ``epsilon``, ``num_global``,
-        ``num_aggregated``, ``step_size``, ``step_index`` and ``first_step``.
+        Of the method, as the options class of its row in `METHODS` lists and describes them; for
+        ``adaptive_aggregation`` ``epsilon``, ``num_global``, ``num_aggregated``, ``step_size``,
+        ``step_index``, ``first_step``, ``noise_sigma`` and ``noise``; for ``fixed_aggregation``
+        ``labels``, ``step_size`` and ``first_step``; for ``modified_policy_iteration``
+        ``inner_sweeps``.
 
     Returns
     -------
