@@ -579,7 +579,7 @@ def _shortest_moves(
     successors, move_costs, _, _ = tables
     if not terminal.any():
         return None
-    queue = np.empty(len(terminal) + 1, dtype=np.int32)
+    queue = np.empty(len(terminal), dtype=np.int32)
     ways = np.empty(len(terminal), dtype=np.uint16)
     num_seeds, num_costly, num_leaving, num_ways = _survey_moves(
         successors, move_costs, terminal, queue, ways
@@ -660,9 +660,8 @@ def _breadth_first_mirrored(  # type: ignore[no-untyped-def]
     """Write the move of each state on a shortest path, where moves can be taken back as on grids.
 
     There move m from t leads to a state from which move ``m ^ 1`` leads to t, and only such moves
-    are found.  ``queue`` begins with the states that have a move to a terminal one, and has room
-    for one more than there are states.  Returns the mean length of the paths, and to how many
-    states there is none.
+    are found.  ``queue`` begins with the states that have a move to a terminal one.  Returns the
+    mean length of the paths, and to how many states there is none.
     """
     num_moves = successors.shape[1]
     found = terminal.copy()
@@ -686,15 +685,18 @@ def _breadth_first_mirrored(  # type: ignore[no-untyped-def]
         t = queue[done]
         done += 1
         total_length += length
-        for m in range(num_moves):
-            # Without branches, which walls make hard to predict.
-            s = successors[t, m]
-            leads = ((ways[s] >> (m ^ 1)) & 1 == 1) & (successors[s, m ^ 1] == t)
-            is_new = leads & ~found[s]
-            queue[count] = s
-            count += 1 if is_new else 0
-            actions[s] = (m ^ 1) if is_new else actions[s]
-            found[s] |= leads
+        bits = ways[t]
+        m = 0
+        while bits:
+            if bits & 1:
+                s = successors[t, m]
+                if not found[s] and (ways[s] >> (m ^ 1)) & 1 and successors[s, m ^ 1] == t:
+                    found[s] = True
+                    actions[s] = m ^ 1
+                    queue[count] = s
+                    count += 1
+            bits >>= 1
+            m += 1
     num_left = 0
     for s in range(len(found)):
         num_left += 0 if found[s] else 1

@@ -141,7 +141,8 @@ def solve(
         (`planners.choose`); the result says which and why.
     tol, atol : float, optional
         Converged once ``bound <= max(atol, tol * max|V|)``.  Without either, and without
-        ``num_iterations`` or ``num_updates``, value iteration runs to ``tol = 1e-6``.
+        ``num_iterations`` or ``num_updates``, exact methods run to ``tol = 1e-6``.  A ``tol`` below
+        what float64 can certify is refused.
     num_iterations, num_updates : int, optional
         Stop after so many iterations, or at the iteration that makes so many backups;
         ``adaptive_aggregation`` makes 1000 iterations by default, unless ``epsilon`` is
