@@ -96,7 +96,13 @@ class PolicyForest:
         horizons = paths.mean_length * (1 - self.gamma)
         if paths.num_ways > _FEW_WAYS and horizons > _SHORT_WAY:
             return False
-        self.follow(actions)
+        self.actions = actions
+        self._kernels.follow(*self.tables, actions, self.following)
+        if self.certain and paths.order is not None:
+            self.order[:] = paths.order
+        else:
+            # Path by path, which keeps together what equations couple.
+            _path_order(self.following, self.order)
         return True
 
     @property
@@ -566,10 +572,14 @@ def _add_in_order(order, vector, V):  # type: ignore[no-untyped-def]
 
 
 class _Paths(NamedTuple):
-    """Mean length of shortest paths, and how many actions lead elsewhere, for each state."""
+    """Mean length of shortest paths, how many actions lead elsewhere for each state, and an order.
+
+    States in order of their distance, where that is known: each after the one its path leads to.
+    """
 
     mean_length: float
     num_ways: float
+    order: NDArray[np.int32] | None = None
 
 
 def _shortest_moves(
@@ -586,17 +596,19 @@ def _shortest_moves(
     )
     if num_costly <= _COSTLY * num_leaving:
         return None
-    mean_length, num_left = -1.0, 1
     if successors.shape[1] in range(2, 17, 2):
         mean_length, num_left = _breadth_first_mirrored(
             successors, move_costs, terminal, ways, queue, num_seeds, actions
         )
-    if num_left > 0:
-        # Some moves cannot be taken back so, or lead nowhere.
-        states = np.arange(len(successors), dtype=np.int32)[:, np.newaxis]
-        leaves = (move_costs < np.inf) & (successors != states)
-        likely = np.where(leaves, successors, np.int32(-1))
-        mean_length = _breadth_first(likely, move_costs, terminal, queue, actions)
+        if num_left == 0:
+            ends = np.flatnonzero(terminal).astype(np.int32)
+            order = np.concatenate([ends, queue[: len(queue) - len(ends)]])
+            return _Paths(mean_length, num_ways / num_leaving, order)
+    # Some moves cannot be taken back as on grids, or lead nowhere.
+    states = np.arange(len(successors), dtype=np.int32)[:, np.newaxis]
+    leaves = (move_costs < np.inf) & (successors != states)
+    likely = np.where(leaves, successors, np.int32(-1))
+    mean_length = _breadth_first(likely, move_costs, terminal, queue, actions)
     return _Paths(mean_length, num_ways / num_leaving)
 
 
