@@ -174,7 +174,7 @@ def results(tmp_path: Path) -> Any:
     PEERS.append_runs(tmp_path / "runs.csv", runs[:3])
     PEERS.append_runs(tmp_path / "runs.csv", runs[3:])
     setup = {
-        "command": "python peers.py",
+        "commands": ["python peers.py"],
         "date": "today",
         "machine": load("_machine").machine(),
         "options": {"seeds": 1, "repeats": 3, "timeout": 60.0},

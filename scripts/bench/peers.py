@@ -635,16 +635,19 @@ def line(run: Run) -> str:
 
 
 def write_setup(options: argparse.Namespace, environments: dict[str, Environment]) -> None:
-    """Write what the results depend on."""
+    """Write what the results depend on; a resumed run adds itself to those before it."""
+    path = options.out / "setup.json"
+    before = json.loads(path.read_text()) if options.resume and path.exists() else {}
+    versions = {name: made.versions for name, made in environments.items()}
     setup = {
-        "command": command(sys.argv[1:]),
+        "commands": [*before.get("commands", []), command(sys.argv[1:])],
         "date": time.strftime("%Y-%m-%d"),
         "machine": machine(),
         "python": platform.python_version(),
         "options": {k: v for k, v in vars(options).items() if k not in ("envs", "python", "out")},
-        "versions": {name: made.versions for name, made in environments.items()},
+        "versions": before.get("versions", {}) | versions,
     }
-    (options.out / "setup.json").write_text(json.dumps(setup, indent=1, default=str))
+    path.write_text(json.dumps(setup, indent=1, default=str))
 
 
 def command(arguments: Sequence[str]) -> str:

@@ -260,13 +260,12 @@ def _setup(setup: dict[str, Any]) -> str:
     lines = [
         "## The run\n",
         "```",
-        setup["command"],
+        *setup["commands"],
         "```\n",
         f"{setup['date']}; {machine['processor']}, {machine['processors']} processors, "
         f"{machine['system']}; Python {machine['python']}, numpy {machine['numpy']}, scipy "
         f"{machine['scipy']}, numba {machine['numba']}; aggmaze {machine['aggmaze']}.",
-        f"{setup['options']['seeds']} seeds, {setup['options']['repeats']} pairs of runs, "
-        f"{setup['options']['timeout']:g} s a solve at most.\n",
+        "A cell that is empty below was not run.\n",
         *(f"- {NAMES.get(name, name)} {version}" for name, version in versions.items()),
         "",
     ]
@@ -494,7 +493,9 @@ def figure(results: Results, path: Path) -> None:
         squeeze=False,
         layout="constrained",
     )
-    limit = float(results.setup["options"]["timeout"])
+    # Runs of several commands have limits of their own.
+    only = len(results.setup["commands"]) == 1
+    limit = float(results.setup["options"]["timeout"]) if only else math.inf
     for axis, tol in zip(axes[0], tols, strict=True):
         for who in (*results.peers, OURS):
             points = []
@@ -522,10 +523,16 @@ def figure(results: Results, path: Path) -> None:
                 edgecolors="white",
                 linewidths=0.5,
             )
-        axis.axvline(limit, color="#666666", linestyle=":", linewidth=1)
-        axis.annotate(
-            "limit", (limit, len(families) - 0.45), ha="right", va="bottom", fontsize=8, rotation=0
-        )
+        if limit < math.inf:
+            axis.axvline(limit, color="#666666", linestyle=":", linewidth=1)
+            axis.annotate(
+                "limit",
+                (limit, len(families) - 0.45),
+                ha="right",
+                va="bottom",
+                fontsize=8,
+                rotation=0,
+            )
         axis.set_xscale("log")
         axis.set_xlabel("seconds of processor, one thread")
         axis.set_title(f"true error at most {tol:.0e} of max|V*|", fontsize=10)
@@ -538,7 +545,8 @@ def figure(results: Results, path: Path) -> None:
         handles[::-1], labels[::-1], loc="outside lower center", ncols=4, frameon=False, fontsize=9
     )
     fig.suptitle(
-        f"Seconds to solve, gamma {gamma:g}; a solver without a mark did not get there", fontsize=11
+        f"Seconds to solve, gamma {gamma:g}; without a mark: not run, or not there in time",
+        fontsize=11,
     )
     fig.savefig(path, dpi=150)
     plt.close(fig)
