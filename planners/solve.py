@@ -181,6 +181,8 @@ def solve(
     """
     model = as_model(model_or_env)
     gamma = check_gamma(gamma)
+    _check_limits(tol, atol, num_iterations, num_updates, time_limit)
+    clock = Clock()
     reason = ""
     if method == AUTO:
         if options:
@@ -193,11 +195,14 @@ def solve(
     entry = _method(method)
     solver_options = _options(method, entry, options)
     normal_end = None if entry.num_iterations is None else entry.num_iterations(solver_options)
-    budget = _budget(normal_end, tol, atol, num_iterations, num_updates, time_limit)
+    if num_iterations is None and num_updates is None:
+        num_iterations = normal_end
+        if num_iterations is None and tol is None and atol is None:
+            tol = DEFAULT_TOL
+    budget = Budget(tol, atol, num_iterations, num_updates, time_limit)
     check_choice("certify", certify, ("final", "every"))
     start = np.zeros(model.num_states) if V0 is None else model_values(model, V0)
     operators = backups(model, gamma, check_num_threads(num_threads))
-    clock = Clock()
     certifier = Certifier(operators)
     if budget.tol is not None and budget.atol is None and budget.tol < certifier.least_tol:
         raise ValueError(
@@ -273,14 +278,13 @@ def _options(method: str, entry: Method, options: dict[str, Any]) -> Any:
     return entry.options(**options)
 
 
-def _budget(
-    normal_end: int | None,
+def _check_limits(
     tol: float | None,
     atol: float | None,
     num_iterations: int | None,
     num_updates: int | None,
     time_limit: float | None,
-) -> Budget:
+) -> None:
     for name, value in (("tol", tol), ("atol", atol)):
         if value is not None and not (is_real(value) and 0 <= value < math.inf):
             raise ValueError(f"{name} must be finite and not negative, got {value!r}")
@@ -291,11 +295,6 @@ def _budget(
             check_integer(name, count, least=1)
     if time_limit is not None and not (is_real(time_limit) and time_limit > 0):
         raise ValueError(f"time_limit must be a positive number of seconds, got {time_limit!r}")
-    if num_iterations is None and num_updates is None:
-        num_iterations = normal_end
-        if num_iterations is None and tol is None and atol is None:
-            tol = DEFAULT_TOL
-    return Budget(tol, atol, num_iterations, num_updates, time_limit)
 
 
 def is_success(status: Status) -> bool:

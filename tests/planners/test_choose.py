@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import gymnasium as gym
@@ -85,6 +86,12 @@ def test_any_model_is_solved(model: planners.bellman.Model) -> None:
     V, off = truth(dense(model), 0.9)
     assert np.abs(result.values - V).max() <= result.bound + off
     assert result.status == "converged" or np.abs(V).max() <= 1e-8
+
+
+@pytest.mark.parametrize("bad", ["small", math.nan, -1.0, True])
+def test_a_bad_tolerance_is_named_before_anything_is_measured(bad: Any) -> None:
+    with pytest.raises(ValueError, match="tol must be finite and not negative, got"):
+        planners.solve(gym.make("TerrainMaze-v0"), gamma=0.9, tol=bad)
 
 
 def test_options_belong_to_a_method() -> None:
