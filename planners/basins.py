@@ -30,6 +30,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from planners.bellman import Backups
+from planners.kernels.choice import turn_around
 
 # Visits below this are left out, and no basin is looked at in more states than so many.
 _LEAST_VISITS = 1e-3
@@ -146,11 +147,7 @@ def _find_basins(successors, move_costs, actions, labels, roots, order):  # type
             label = count
             roots[count] = s
             count += 1
-        low, high = begin, end - 1
-        while low < high:
-            order[low], order[high] = order[high], order[low]
-            low += 1
-            high -= 1
+        turn_around(order, begin, end)
         for i in range(begin, end):
             labels[order[i]] = label
         begin = end

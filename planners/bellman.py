@@ -22,6 +22,7 @@ from aggmaze.mdp import TabularMDP, readonly
 from aggmaze.move_mdp import MoveMDP
 from planners import compiling
 from planners.kernels import moves, sparse
+from planners.kernels.choice import IN_ORDER
 from planners.threads import over_blocks
 
 Model = TabularMDP | MoveMDP
@@ -205,7 +206,7 @@ class _CompiledBackups:
         reverse: bool = False,
     ) -> Sweep:
         """Back up each state in place."""
-        states = _IN_ORDER if order is None else readonly(order)
+        states = IN_ORDER if order is None else readonly(order)
         residual_low, residual_high, low, high = self._kernels.gauss_seidel(
             *self.tables, self.gamma, V, states, reverse, 0, len(V)
         )
@@ -271,10 +272,6 @@ class _CompiledBackups:
             self.num_threads,
             self.work,
         )
-
-
-# The order of the states.
-_IN_ORDER = readonly(np.empty(0, dtype=np.int32))
 
 
 class MoveBackups(_CompiledBackups):

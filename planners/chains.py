@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from aggmaze.mdp import readonly
 from planners.bellman import UNIT_ROUNDOFF
+from planners.kernels.choice import likely_outcome
 from planners.krylov import bicgstab, size
 
 # A round of BiCGSTAB ends at this share of the residual it began with, or after so many steps.
@@ -191,12 +192,8 @@ def _path_order(indptr, indices, probabilities, fixed):  # type: ignore[no-untyp
     following = np.empty(num_states, dtype=np.int32)
     for s in range(num_states):
         following[s] = s
-        largest = 0.0
         if not fixed[s]:
-            for entry in range(indptr[s], indptr[s + 1]):
-                if indices[entry] != s and probabilities[entry] > largest:
-                    largest = probabilities[entry]
-                    following[s] = indices[entry]
+            following[s] = likely_outcome(indptr, indices, probabilities, s, s)
     order = np.empty(num_states, dtype=np.int32)
     cycles = np.zeros(num_states, dtype=np.int32)
     path = np.empty(num_states, dtype=np.int32)

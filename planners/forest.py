@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from aggmaze.mdp import readonly
 from aggmaze.move_mdp import MoveMDP
 from planners.bellman import UNIT_ROUNDOFF, Backups
+from planners.kernels.choice import likely_outcome, turn_around
 from planners.krylov import bicgstab
 
 # A policy of shortest paths is a good beginning where in so large a share of the states no action
@@ -142,12 +143,9 @@ class _Equations:
         # c - A v.
         self._residual = np.empty(num_states)
         rank = np.empty(num_states, dtype=np.int32)
-        num_cycles = _hang(forest.following, forest.order, rank, self._parent)
-        self._cycles = (
-            np.zeros((num_cycles, 2), dtype=np.int32),
-            np.zeros(num_cycles),
-            np.zeros(num_cycles),
-        )
+        cycles = _hang(forest.following, forest.order, rank, self._parent)
+        # With the weight of the arc that each is cut at, and what closes it.
+        self._cycles = (cycles, np.zeros(len(cycles)), np.zeros(len(cycles)))
         # Pages of an empty array take no memory before they are written to.
         room = kernels.num_outcomes(*forest.tables, forest.actions)
         self._rest = (
@@ -160,7 +158,6 @@ class _Equations:
             forest.actions,
             forest.gamma,
             V,
-            forest.following,
             forest.order,
             rank,
             self._parent,
@@ -225,18 +222,6 @@ def _likely_moves(successors, move_costs, chosen, every, actions, following):  #
                     following[s] = successors[s, m]
 
 
-@njit(cache=True, inline="always")
-def _likely_outcome(indptr, indices, probabilities, s, row):  # type: ignore[no-untyped-def]
-    """Return the likeliest successor of a row but s itself; s where there is none."""
-    likeliest = s
-    largest = 0.0
-    for entry in range(indptr[row], indptr[row + 1]):
-        if probabilities[entry] > largest and indices[entry] != s:
-            largest = probabilities[entry]
-            likeliest = indices[entry]
-    return likeliest
-
-
 @njit(cache=True, nogil=True)
 def _likely_outcomes(  # type: ignore[no-untyped-def]
     indptr, indices, probabilities, costs, mask, terminal, actions, following
@@ -245,7 +230,7 @@ def _likely_outcomes(  # type: ignore[no-untyped-def]
         row = s * costs.shape[1] + actions[s]
         following[s] = s
         if not terminal[s]:
-            following[s] = _likely_outcome(indptr, indices, probabilities, s, row)
+            following[s] = likely_outcome(indptr, indices, probabilities, s, row)
 
 
 @njit(cache=True, nogil=True)
@@ -262,16 +247,7 @@ def _path_order(following, order):  # type: ignore[no-untyped-def]
             order[count] = s
             count += 1
             s = following[s]
-        _turn_around(order, first, count)
-
-
-@njit(cache=True, inline="always")
-def _turn_around(order, first, end):  # type: ignore[no-untyped-def]
-    end -= 1
-    while first < end:
-        order[first], order[end] = order[end], order[first]
-        first += 1
-        end -= 1
+        turn_around(order, first, count)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -308,26 +284,32 @@ def _close(move_costs, actions, gamma, following, order, V):  # type: ignore[no-
 
 @njit(cache=True, nogil=True)
 def _hang(following, order, rank, parent):  # type: ignore[no-untyped-def]
-    """Hang each state on the one it leads to, -1 for roots; return the number of cycles to close.
+    """Hang each state on the one it leads to, -1 for roots; return the cycles to close.
 
-    A root leads nowhere but to itself, or closes a cycle; of two states, that is in F anyway.
+    A root leads nowhere but to itself, or closes a cycle; of two states, that is in F anyway.  Of
+    each other cycle, its root and the state that leads to, in the order of the roots.
     """
-    for k in range(len(order)):
+    num_states = len(order)
+    for k in range(num_states):
         rank[order[k]] = k
-    for k in range(len(order)):
+    for k in range(num_states):
         up = rank[following[order[k]]]
         parent[k] = up if up < k else -1
+    cycles = np.empty((num_states, 2), dtype=np.int32)
     count = 0
-    for k in range(len(order)):
+    for k in range(num_states):
         if parent[k] < 0:
             up = rank[following[order[k]]]
-            count += 1 if up > k and parent[up] != k else 0
-    return count
+            if up > k and parent[up] != k:
+                cycles[count, 0] = k
+                cycles[count, 1] = up
+                count += 1
+    return cycles[:count].copy()
 
 
 @njit(cache=True, inline="always")
 def _enter(  # type: ignore[no-untyped-def]
-    parent, up, down, jumps, starts, columns, entries, k, column, jump, end, weight, count
+    parent, up, down, jumps, columns, entries, k, column, jump, end, weight, count
 ):
     """Add an entry of -A, row k, to where it belongs; return the number of those in N."""
     if column == parent[k]:
@@ -352,7 +334,6 @@ def _load_moves(  # type: ignore[no-untyped-def]
     actions,
     gamma,
     V,
-    following,
     order,
     rank,
     parent,
@@ -380,13 +361,9 @@ def _load_moves(  # type: ignore[no-untyped-def]
         for m in range(num_moves):
             n += 1 if move_costs[s, m] < np.inf else 0
         end = -1
-        if parent[k] < 0:
-            leads_to = rank[following[s]]
-            if leads_to > k and parent[leads_to] != k:
-                end = leads_to
-                cycles[num_cycles, 0] = k
-                cycles[num_cycles, 1] = end
-                num_cycles += 1
+        if num_cycles < len(cycles) and cycles[num_cycles, 0] == k:
+            end = cycles[num_cycles, 1]
+            num_cycles += 1
         pivot[k] = 1.0
         value = 0.0
         for m in range(num_moves):
@@ -404,7 +381,6 @@ def _load_moves(  # type: ignore[no-untyped-def]
                         up,
                         down,
                         jumps,
-                        starts,
                         columns,
                         entries,
                         k,
@@ -441,7 +417,6 @@ def _load_outcomes(  # type: ignore[no-untyped-def]
     actions,
     gamma,
     V,
-    following,
     order,
     rank,
     parent,
@@ -464,13 +439,9 @@ def _load_outcomes(  # type: ignore[no-untyped-def]
     for k in range(len(order)):
         s = order[k]
         end = -1
-        if parent[k] < 0:
-            leads_to = rank[following[s]]
-            if leads_to > k and parent[leads_to] != k:
-                end = leads_to
-                cycles[num_cycles, 0] = k
-                cycles[num_cycles, 1] = end
-                num_cycles += 1
+        if num_cycles < len(cycles) and cycles[num_cycles, 0] == k:
+            end = cycles[num_cycles, 1]
+            num_cycles += 1
         pivot[k] = 1.0
         value = 0.0
         if not terminal[s]:
@@ -488,7 +459,6 @@ def _load_outcomes(  # type: ignore[no-untyped-def]
                         up,
                         down,
                         jumps,
-                        starts,
                         columns,
                         entries,
                         k,
@@ -717,16 +687,6 @@ def _breadth_first_mirrored(  # type: ignore[no-untyped-def]
     return total_length / max(1, count), num_left
 
 
-@njit(cache=True, inline="always")
-def _cheapest(costs, terminal, found, actions):  # type: ignore[no-untyped-def]
-    """Write the cheapest action of states that were not found; costs are +inf where masked."""
-    for s in range(len(actions)):
-        if terminal[s]:
-            actions[s] = 0
-        elif not found[s]:
-            actions[s] = np.argmin(costs[s])
-
-
 @njit(cache=True, nogil=True)
 def _survey_outcomes(  # type: ignore[no-untyped-def]
     indptr, indices, probabilities, costs, mask, terminal, likely
@@ -746,7 +706,7 @@ def _survey_outcomes(  # type: ignore[no-untyped-def]
             likely[s, a] = -1
             if mask[s, a] and not terminal[s]:
                 row = s * likely.shape[1] + a
-                following = _likely_outcome(indptr, indices, probabilities, s, row)
+                following = likely_outcome(indptr, indices, probabilities, s, row)
                 if following != s:
                     likely[s, a] = following
                     leaves = True
@@ -807,7 +767,11 @@ def _breadth_first(likely, costs, terminal, queue, actions):  # type: ignore[no-
                 while likely[s, a] != t:
                     a += 1
                 actions[s] = a
-    _cheapest(costs, terminal, found, actions)
+    for s in range(num_states):
+        if terminal[s]:
+            actions[s] = 0
+        elif not found[s]:
+            actions[s] = np.argmin(costs[s])
     return total_length / max(1, count)
 
 

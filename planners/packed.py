@@ -172,6 +172,23 @@ def _sparse_widths(indptr, indices, probabilities, costs, mask, terminal, policy
     return offsets[-1]
 
 
+@njit(cache=True, inline="always")
+def _clear_lane(position, end, columns, values):  # type: ignore[no-untyped-def]
+    """Clear the entries of a lane from a position on."""
+    while position < end:
+        columns[position] = 0
+        values[position] = 0.0
+        position += LANES
+
+
+@njit(cache=True, inline="always")
+def _clear_lanes(num_states, offsets, columns, values):  # type: ignore[no-untyped-def]
+    """Clear the lanes of the last slice that belong to no state."""
+    i = len(offsets) - 2
+    for lane in range(num_states - i * LANES, LANES):
+        _clear_lane(offsets[i] + lane, offsets[i + 1], columns, values)
+
+
 @njit(cache=True, nogil=True)
 def _sparse_fill(  # type: ignore[no-untyped-def]
     indptr,
@@ -217,25 +234,12 @@ def _sparse_fill(  # type: ignore[no-untyped-def]
             columns[position] = following
             values[position] = 0.0 if loop else factor * gamma * probabilities[entry]
             position += LANES
-        while position < offsets[i + 1]:
-            columns[position] = 0
-            values[position] = 0.0
-            position += LANES
+        _clear_lane(position, offsets[i + 1], columns, values)
         packed_policy[s] = policy[s]
     # What is beyond the last state.
     if hi == len(offsets) - 1:
         _clear_lanes(num_states, offsets, columns, values)
     return True
-
-
-@njit(cache=True, nogil=True)
-def _clear_lanes(num_states, offsets, columns, values):  # type: ignore[no-untyped-def]
-    """Clear the lanes of the last slice that belong to no state."""
-    i = len(offsets) - 2
-    for lane in range(num_states - i * LANES, LANES):
-        for position in range(offsets[i] + lane, offsets[i + 1], LANES):
-            columns[position] = 0
-            values[position] = 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -302,10 +306,7 @@ def _move_fill(  # type: ignore[no-untyped-def]
             columns[position] = following
             values[position] = 0.0 if loop else factor * gamma * weight
             position += LANES
-        while position < offsets[i + 1]:
-            columns[position] = 0
-            values[position] = 0.0
-            position += LANES
+        _clear_lane(position, offsets[i + 1], columns, values)
         packed_policy[s] = a
     if hi == len(offsets) - 1:
         _clear_lanes(num_states, offsets, columns, values)

@@ -20,6 +20,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from planners.bellman import Backups
+from planners.kernels.choice import IN_ORDER
+from planners.kernels.moves import gauss_seidel
 
 # The moves of a regular cell are numbered as `aggmaze.grid` does: to the previous row, the next
 # row, the column before and the column after; 0 to 3.
@@ -106,39 +108,10 @@ def _find_regular(successors, move_costs, num_columns, regular):  # type: ignore
         regular[row] = found
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inline="always")
 def _back_up(successors, move_costs, chosen, every, gamma, V, s):  # type: ignore[no-untyped-def]
-    """Back up a state of any kind in place, its moves to itself solved for."""
-    num_moves = successors.shape[1]
-    n = 0
-    for m in range(num_moves):
-        n += 1 if move_costs[s, m] < np.inf else 0
-    # With p < 1/n the largest is the one to choose.
-    sign = -1.0 if chosen[n] < 0.0 else 1.0
-    best = np.inf
-    best_stay = np.inf
-    total = 0.0
-    stays = 0
-    for m in range(num_moves):
-        q = move_costs[s, m]
-        if q == np.inf:
-            continue
-        if successors[s, m] == s:
-            stays += 1
-            best_stay = min(best_stay, sign * q)
-        else:
-            q += gamma * V[successors[s, m]]
-            best = min(best, sign * q)
-        total += q
-    slips = every[n] * total
-    value = 0.0 if n == 0 else np.inf
-    if stays > 0:
-        weight = chosen[n] + every[n] * stays
-        value = (chosen[n] * sign * best_stay + slips) / (1.0 - gamma * weight)
-    if stays < n:
-        weight = every[n] * stays
-        value = min(value, (chosen[n] * sign * best + slips) / (1.0 - gamma * weight))
-    V[s] = value
+    """Back up a state of any kind in place."""
+    gauss_seidel(successors, move_costs, chosen, every, gamma, V, IN_ORDER, False, s, s + 1)
 
 
 @njit(cache=True, inline="always")

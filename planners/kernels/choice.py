@@ -1,4 +1,4 @@
-"""Pieces that the kernels of both layouts are made of.
+"""Pieces that kernels here and in solvers' files are made of.
 
 They are inlined: an ordinary call for each state makes a sweep four times slower.  Numba's cache on
 disk does not notice an edit here; delete ``__pycache__`` after one.
@@ -16,6 +16,8 @@ from aggmaze.mdp import readonly
 
 LARGEST = float(np.finfo(np.float64).max)
 NO_LABELS = readonly(np.empty(0, dtype=np.int32))
+#: Stands for the order of the states where a sweep takes one.
+IN_ORDER = readonly(np.empty(0, dtype=np.int32))
 
 #: Extremes of the residual and of the values before any state is seen.
 NOTHING_SEEN = (np.inf, -np.inf, np.inf, -np.inf)
@@ -92,3 +94,25 @@ def pick(Q, steps, slack, tie):  # type: ignore[no-untyped-def]
         if Q[a] <= limit and steps[a] <= least and Q[a] <= best_of_least + tie:
             return a
     return 0
+
+
+@njit(cache=True, inline="always")
+def likely_outcome(indptr, indices, probabilities, s, row):  # type: ignore[no-untyped-def]
+    """Return the likeliest successor of a row but s itself; s where there is none."""
+    likeliest = s
+    largest = 0.0
+    for entry in range(indptr[row], indptr[row + 1]):
+        if probabilities[entry] > largest and indices[entry] != s:
+            largest = probabilities[entry]
+            likeliest = indices[entry]
+    return likeliest
+
+
+@njit(cache=True, inline="always")
+def turn_around(order, begin, end):  # type: ignore[no-untyped-def]
+    """Reverse a part of an order, in place."""
+    end -= 1
+    while begin < end:
+        order[begin], order[end] = order[end], order[begin]
+        begin += 1
+        end -= 1
