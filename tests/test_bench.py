@@ -209,7 +209,6 @@ def test_the_report_says_who_wins(tmp_path: Path) -> None:
 
 
 def test_the_figure_is_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     REPORT.figure(results(tmp_path), tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 

@@ -17,8 +17,6 @@ from __future__ import annotations
 import argparse
 import csv
 import math
-import os
-import platform
 import resource
 import statistics
 import sys
@@ -30,9 +28,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import gymnasium as gym
-import numba
 import numpy as np
-import scipy
+from _machine import machine_line
 from rich.console import Console
 from rich.table import Table
 
@@ -145,24 +142,8 @@ def cases() -> dict[str, tuple[Measure, Measure]]:
 
 
 def environment() -> str:
-    """Return the machine and the versions in a line each."""
-    cpu = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [
-            line.split(":", 1)[1].strip()
-            for line in info.read_text().splitlines()
-            if line.startswith("model name")
-        ]
-        cpu = names[0] if names else cpu
-    packages = ", ".join(
-        f"{module.__name__} {module.__version__}" for module in (np, scipy, numba, gym)
-    )
-    return (
-        f"{cpu}, {os.cpu_count()} processors, {platform.system()}; "
-        f"Python {platform.python_version()}, {packages}\n"
-        f"command: {' '.join([Path(sys.executable).name, *sys.argv])}"
-    )
+    """Return the machine, the versions and the command in a line each."""
+    return f"{machine_line()}\ncommand: {' '.join([Path(sys.executable).name, *sys.argv])}"
 
 
 def main() -> None:
