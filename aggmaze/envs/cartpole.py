@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import gymnasium as gym
+import numpy as np
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
+from numpy.typing import NDArray
 
 from aggmaze.cartpole import DEFAULT_BINS, DEFAULT_SUB_POINTS, Cells, Physics, cartpole_model
 from aggmaze.envs.tabular import TabularEnv
@@ -84,14 +85,8 @@ class DiscretizedCartPoleEnv(TabularEnv):
         model = cartpole_model(self.cells, self._physics, sub_points=sub_points)
         super().__init__(model, render_mode=render_mode)
 
-    def render(self) -> Any:
-        """Return a picture of the cell: an array (H, W, 3) of uint8, or text."""
-        if self.render_mode is None:
-            gym.logger.warn(
-                "You are calling render method without specifying any render mode. You can specify "
-                'the render_mode at initialization, e.g. render_mode="rgb_array"'
-            )
-            return None
-        if self.render_mode == "ansi":
-            return pictures.text(self.cells, self._state)
+    def _text(self) -> str:
+        return pictures.text(self.cells, self._state)
+
+    def _frame(self) -> NDArray[np.uint8]:
         return pictures.frame(self.cells, self._physics, self._state)

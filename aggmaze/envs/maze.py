@@ -135,16 +135,10 @@ class MazeEnv(TabularEnv):
             self._set_model(model)
         return super().reset(seed=seed, options=options)
 
-    def render(self) -> Any:
-        """Return a picture of the maze: an array (H, W, 3) of uint8, or text."""
-        if self.render_mode is None:
-            gym.logger.warn(
-                "You are calling render method without specifying any render mode. You can specify "
-                'the render_mode at initialization, e.g. render_mode="rgb_array"'
-            )
-            return None
-        if self.render_mode == "ansi":
-            return ansi.text(self._layout, self._state)
+    def _text(self) -> str:
+        return ansi.text(self._layout, self._state)
+
+    def _frame(self) -> NDArray[np.uint8]:
         if self._raster is None:
             self._raster = Raster(self._layout)
         return self._raster.frame(self._state)

@@ -114,6 +114,24 @@ class TabularEnv(gym.Env[Any, Any]):
         # 0.0 - cost, since -0.0 reads oddly.
         return state, 0.0 - cost, bool(self._model.terminal[state]), False, self._info(probability)
 
+    def render(self) -> Any:
+        """Return a picture of where the agent is: an array (H, W, 3) of uint8, or text."""
+        if self.render_mode is None:
+            gym.logger.warn(
+                "You are calling render method without specifying any render mode. You can specify "
+                'the render_mode at initialization, e.g. render_mode="rgb_array"'
+            )
+            return None
+        return self._text() if self.render_mode == "ansi" else self._frame()
+
+    def _text(self) -> str:
+        """Write where the agent is; for environments with the mode "ansi"."""
+        raise NotImplementedError
+
+    def _frame(self) -> NDArray[np.uint8]:
+        """Draw where the agent is, shape (H, W, 3); for environments with the mode "rgb_array"."""
+        raise NotImplementedError
+
     def _requested_start(self, options: Mapping[str, Any], model: Model) -> int | None:
         """Return where the caller wants to start in a model, refusing what cannot be."""
         refuse_other_options(options, ("state",))
