@@ -13,6 +13,7 @@ from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.tabular import TabularEnv
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
+from aggmaze.envs.vector import TabularVectorEnv
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout
 from aggmaze.layouts.text import layout_from_text, layout_to_text
@@ -31,6 +32,7 @@ __all__ = [
     "StandardMazeEnv",
     "TabularEnv",
     "TabularMDP",
+    "TabularVectorEnv",
     "TerrainMazeEnv",
     "layout_from_text",
     "layout_to_text",
@@ -39,16 +41,22 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
+# Of one environment, and of many at once.
 _ENTRY_POINTS = {
-    "StandardMaze-v0": "aggmaze.envs.standard_maze:StandardMazeEnv",
-    "TerrainMaze-v0": "aggmaze.envs.terrain_maze:TerrainMazeEnv",
-    "NDMaze-v0": "aggmaze.envs.nd_maze:NDMazeEnv",
-    "DiscretizedCartPole-v0": "aggmaze.envs.cartpole:DiscretizedCartPoleEnv",
+    "StandardMaze-v0": ("standard_maze:StandardMazeEnv", "vector:standard_maze"),
+    "TerrainMaze-v0": ("terrain_maze:TerrainMazeEnv", "vector:terrain_maze"),
+    "NDMaze-v0": ("nd_maze:NDMazeEnv", "vector:nd_maze"),
+    "DiscretizedCartPole-v0": ("cartpole:DiscretizedCartPoleEnv", "vector:discretized_cartpole"),
 }
 
 #: The registered ids.
 ENV_IDS = tuple(_ENTRY_POINTS)
 
-for _id, _entry_point in _ENTRY_POINTS.items():
+for _id, (_one, _many) in _ENTRY_POINTS.items():
     if _id not in _gym.registry:
-        _gym.register(id=_id, entry_point=_entry_point, max_episode_steps=1000)
+        _gym.register(
+            id=_id,
+            entry_point=f"aggmaze.envs.{_one}",
+            vector_entry_point=f"aggmaze.envs.{_many}",
+            max_episode_steps=1000,
+        )

@@ -44,7 +44,8 @@ VELOCITY_LIMITS = (3.0, 3.5)
 #: Points of a cell along each axis.
 DEFAULT_SUB_POINTS = 3
 
-NUM_ACTIONS = 2
+ACTION_NAMES = ("LEFT", "RIGHT")
+NUM_ACTIONS = len(ACTION_NAMES)
 # Points advanced at a time: few enough to stay in cache, enough to pay for the calls.
 _BLOCK = 2**17
 # About what a cell takes in a model whose actions each lead to a handful of cells.

@@ -16,13 +16,14 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.checks import check_positive
+from aggmaze.checks import check_integer, check_positive
 from aggmaze.formats.discrete_dp import read_discrete_dp
 from aggmaze.formats.exports import Exports
 from aggmaze.formats.functions import CostOutcome, read_function
 from aggmaze.formats.gym_table import Outcome as GymOutcome
 from aggmaze.formats.gym_table import read_gym_P
 from aggmaze.formats.matrices import read_matrices, read_mdptoolbox
+from aggmaze.sampling import sample_entry, sums_below
 
 # A row may miss 1 by this much: what printing and adding probabilities loses, no more.
 ROW_SUM_TOLERANCE = 1e-9
@@ -219,6 +220,24 @@ class TabularMDP(Exports, Immutable):
         )
         return RowSums(float(error), float(most_left), int(longest))
 
+    #: `sample`, unchecked: ``draw(model.sampling_tables, state, action, uniform)``.
+    draw = staticmethod(sample_entry)
+
+    @cached_property
+    def sampling_tables(self) -> tuple[Any, ...]:
+        """What `draw` draws from."""
+        matrix, by_entry = self.transitions, self.outcome_costs is not None
+        return (
+            matrix.indptr,
+            matrix.indices,
+            matrix.data,
+            readonly(sums_below(matrix.indptr, matrix.data)),
+            int(np.diff(matrix.indptr).max() - 1).bit_length(),
+            self.costs.reshape(-1) if self.outcome_costs is None else self.outcome_costs,
+            self.num_actions,
+            by_entry,
+        )
+
     def scaled(self, factor: float) -> TabularMDP:
         """Return the model with every cost multiplied by a positive factor."""
         check_positive("factor", factor)
@@ -260,14 +279,17 @@ class TabularMDP(Exports, Immutable):
         """Return the next state, its cost and its probability for a uniform number in [0, 1).
 
         Outcomes are taken in the order in which the row stores them.
+
+        Raises
+        ------
+        TypeError
+            If the state or the action is not an integer.
+        ValueError
+            If it is not one of the model.
         """
-        matrix = self.transitions
-        entry = _sample_entry(
-            matrix.indptr, matrix.data, state * self.num_actions + action, uniform
-        )
-        costs = self.outcome_costs
-        cost = self.costs[state, action] if costs is None else costs[entry]
-        return int(matrix.indices[entry]), float(cost), float(matrix.data[entry])
+        state = check_integer("state", state, below=self.num_states)
+        action = check_integer("action", action, below=self.num_actions)
+        return self.draw(self.sampling_tables, state, action, uniform)
 
     def _check(self) -> None:
         """Check probabilities, costs, terminal states and the initial distribution."""
@@ -585,17 +607,3 @@ def _row_sums(indptr, indices, probabilities, mask, terminal):  # type: ignore[n
                 most_left = max(most_left, left)
                 longest = max(longest, indptr[row + 1] - indptr[row])
     return error, most_left, longest
-
-
-@njit(cache=True)
-def _sample_entry(indptr, probabilities, row, uniform):  # type: ignore[no-untyped-def]
-    total = 0.0
-    last = indptr[row]
-    for entry in range(indptr[row], indptr[row + 1]):
-        if probabilities[entry] > 0.0:
-            total += probabilities[entry]
-            last = entry
-            if uniform < total:
-                return entry
-    # Rows sum to 1 within rounding: what is missing belongs to the last possible outcome.
-    return last

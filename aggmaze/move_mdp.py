@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.checks import check_positive, is_real
+from aggmaze.checks import check_integer, check_positive, is_real
 from aggmaze.formats.exports import Exports
 from aggmaze.mdp import (
     Immutable,
@@ -33,6 +34,7 @@ from aggmaze.mdp import (
     uniform_over,
 )
 from aggmaze.memory import check_memory
+from aggmaze.sampling import sample_move
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +159,14 @@ class MoveMDP(Exports, Immutable):
             chosen[n] = self.p - every[n]
         return readonly(chosen), readonly(every)
 
+    #: `sample`, unchecked: ``draw(model.sampling_tables, state, action, uniform)``.
+    draw = staticmethod(sample_move)
+
+    @cached_property
+    def sampling_tables(self) -> tuple[Any, ...]:
+        """What `draw` draws from."""
+        return self.successors, self.move_costs, self.p, self.bump_cost
+
     def scaled(self, factor: float) -> MoveMDP:
         """Return the model with every cost multiplied by a positive factor."""
         check_positive("factor", factor)
@@ -167,15 +177,17 @@ class MoveMDP(Exports, Immutable):
 
         Below ``p`` the chosen move happens; the rest is split evenly over the other available
         moves in order of their index.
+
+        Raises
+        ------
+        TypeError
+            If the state or the action is not an integer.
+        ValueError
+            If it is not one of the model.
         """
-        move, probability = _sample_move(self.move_costs, self.p, state, action, uniform)
-        if move >= 0:
-            return (
-                int(self.successors[state, move]),
-                float(self.move_costs[state, move]),
-                probability,
-            )
-        return state, 0.0 if self.terminal[state] else self.bump_cost, 1.0
+        state = check_integer("state", state, below=self.num_states)
+        action = check_integer("action", action, below=self.num_actions)
+        return self.draw(self.sampling_tables, state, action, uniform)
 
     def rows(self, lo: int, hi: int) -> Rows:
         """Return the rows of the states ``lo`` to ``hi - 1`` as general sparse rows."""
@@ -353,25 +365,3 @@ def _list_outcomes(  # type: ignore[no-untyped-def]
                 outcome_costs[count] = cost
                 count += 1
             costs[s, r] = mean
-
-
-@njit(cache=True)
-def _sample_move(move_costs, p, state, action, uniform):  # type: ignore[no-untyped-def]
-    """Return the move that happens and its probability, or -1 where the state is kept."""
-    if not move_costs[state, action] < np.inf:
-        return -1, 1.0
-    others = 0
-    for move in range(move_costs.shape[1]):
-        others += move != action and move_costs[state, move] < np.inf
-    if others == 0:
-        return action, 1.0
-    if uniform < p:
-        return action, p
-    skip = min(int((uniform - p) / (1.0 - p) * others), others - 1)
-    happening = action
-    for move in range(move_costs.shape[1]):
-        if move != action and move_costs[state, move] < np.inf:
-            if skip == 0:
-                happening = move
-            skip -= 1
-    return happening, (1.0 - p) / others

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import inspect
 import math
@@ -15,17 +14,19 @@ from typing import Annotated, Any
 import gymnasium as gym
 import numpy as np
 import typer
-from gymnasium.envs.registration import load_env_creator
 from rich.console import Console
 from rich.table import Table
 
 import aggmaze
 from aggmaze.checks import check_integer
+from aggmaze.play import play
+from aggmaze.settings import make_env, parse_setting
 from aggmaze.storage import load_gym_P, load_model, save_gym_P, save_model
 from planners.adapters import as_model
 from planners.bellman import Model
 from planners.diagnostics import Arrival, arrival, describe_arrival
 from planners.iterate import Progress
+from planners.play import adviser
 from planners.plotting import check_matplotlib, figure_format, plot_plan, save_figure
 from planners.policies import greedy_path
 from planners.result import SolveResult, Status
@@ -46,6 +47,17 @@ _DEFAULT_LIMIT = 1000
 # Seconds before progress is shown, and between lines where stderr is no terminal.
 _SHOW_AFTER = 1.0
 _LINE_EVERY = 10.0
+
+
+# What is wrong with the arguments, the files or the machine, rather than with the program.
+_USER_ERRORS = (
+    ValueError,
+    TypeError,
+    OSError,
+    ModuleNotFoundError,
+    MemoryError,
+    gym.error.DependencyNotInstalled,
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +88,7 @@ def reported(command: Command) -> Command:
         except KeyboardInterrupt:
             err.print("interrupted", highlight=False)
             raise typer.Exit(130) from None
-        except (ValueError, TypeError, OSError, ModuleNotFoundError, MemoryError) as error:
+        except _USER_ERRORS as error:
             err.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
             raise typer.Exit(2) from None
 
@@ -206,6 +218,26 @@ def solve_command(
         raise typer.Exit(130)
     if not is_success(result.status):
         raise typer.Exit(1)
+
+
+@app.command("play", epilog="Ends with 0, 2 on bad use, 130 on Ctrl-C.")
+@reported
+def play_command(
+    env_id: Annotated[
+        str, typer.Argument(metavar="ENV", help=f"One of {', '.join(aggmaze.ENV_IDS)}.")
+    ],
+    gamma: Annotated[float, typer.Option(help="Discount in [0, 1).")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Argument of the environment: --set shape=8,8."
+        ),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seeds the episodes.")] = None,
+) -> None:
+    """Solve an environment, then walk through it by the keyboard; V shows the optimum."""
+    env = make_env(env_id, settings or [], render_mode="human")
+    play(env, seed=seed, adviser=adviser(gamma))
 
 
 @app.command(
@@ -376,47 +408,6 @@ def open_env(source: str, settings: list[str]) -> gym.Env[Any, Any]:
             f"--set gives arguments to an environment, and a model file takes none: {source!r}"
         )
     return aggmaze.TabularEnv(MODEL_FILES[Path(source).suffix].load(source))
-
-
-def make_env(env_id: str, settings: list[str]) -> gym.Env[Any, Any]:
-    """Make an environment from its id and settings ``key=value``.
-
-    Raises
-    ------
-    ValueError
-        If there is no such id, or the environment takes no such argument, or refuses its value.
-    """
-    arguments = dict(map(parse_setting, settings))
-    try:
-        spec = gym.spec(env_id)
-    except gym.error.Error as error:
-        raise ValueError(f"{error}; `aggmaze list` names those with a model") from None
-    entry = spec.entry_point
-    creator = load_env_creator(entry) if isinstance(entry, str) else entry
-    if creator is not None:
-        parameters = inspect.signature(creator).parameters.values()
-        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-            allowed = [parameter.name for parameter in parameters] + ["max_episode_steps"]
-            for name in arguments:
-                if name not in allowed:
-                    raise ValueError(f"{env_id} takes no {name!r}; it takes {', '.join(allowed)}")
-    return gym.make(env_id, **arguments)
-
-
-def parse_setting(
-    setting: str, option: str = "--set", example: str = "shape=50,50"
-) -> tuple[str, Any]:
-    """Return key and value of ``key=value``; the value is a Python literal, or else text."""
-    name, equals, text = setting.partition("=")
-    if not equals or not name.isidentifier():
-        raise ValueError(f"{option} takes KEY=VALUE, such as {option} {example}, got {setting!r}")
-    words = {"true": True, "false": False, "none": None}
-    if text.lower() in words:
-        return name, words[text.lower()]
-    try:
-        return name, ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return name, text
 
 
 def check_outputs(env: gym.Env[Any, Any], save: Path | None, image: Path | None) -> None:

@@ -7,11 +7,20 @@ from typing import Any
 
 import numpy as np
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.cartpole import DEFAULT_BINS, DEFAULT_SUB_POINTS, Cells, Physics, cartpole_model
+from aggmaze.cartpole import (
+    ACTION_NAMES,
+    DEFAULT_BINS,
+    DEFAULT_SUB_POINTS,
+    Cells,
+    Physics,
+    cartpole_model,
+)
 from aggmaze.envs.tabular import TabularEnv
+from aggmaze.keys import axis_keys, describe_keys
 from aggmaze.rendering import cartpole as pictures
+from aggmaze.rendering.overlay import Overlay
 
 
 class DiscretizedCartPoleEnv(TabularEnv):
@@ -69,7 +78,7 @@ class DiscretizedCartPoleEnv(TabularEnv):
     - v0: first version.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 50}
+    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 50}
 
     def __init__(
         self,
@@ -83,10 +92,63 @@ class DiscretizedCartPoleEnv(TabularEnv):
         self._physics = Physics.of(CartPoleEnv(sutton_barto_reward))
         self.cells = Cells.of(self._physics, bins, limits)
         model = cartpole_model(self.cells, self._physics, sub_points=sub_points)
+        self._overlay = Overlay()
         super().__init__(model, render_mode=render_mode)
 
+    def set_overlay(
+        self,
+        *,
+        values: ArrayLike | None = None,
+        policy: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+    ) -> None:
+        """Show with each cell, in every render mode from now on, what is known of it.
+
+        What is None is not shown; without arguments nothing is.
+
+        Parameters
+        ----------
+        values : array_like of float, shape (S,), optional
+            Costs-to-go, pointed at on a scale.
+        policy : array_like of int, shape (S,), optional
+            An action in each state, as an arrow.
+        labels : array_like of int, shape (S,), optional
+            Mega-state of each state, as the colour of the cart.
+
+        Raises
+        ------
+        ValueError
+            If an array has another shape, or holds what is no action or label, or no value is
+            finite.
+        TypeError
+            If values are not real numbers, or the others not integers.
+        """
+        self._overlay = Overlay.of(
+            self._model.num_states,
+            self._model.num_actions,
+            values=values,
+            policy=policy,
+            labels=labels,
+        )
+
+    def get_keys_to_action(self) -> dict[tuple[int], int]:
+        """Return the action of each key, for `gymnasium.utils.play`: left and right, or A and D."""
+        return axis_keys(1)
+
+    @property
+    def keys_in_words(self) -> str:
+        """Which keys push."""
+        return describe_keys(1)
+
+    def action_name(self, action: int) -> str:
+        """Return the name of an action: LEFT or RIGHT."""
+        return ACTION_NAMES[action]
+
     def _text(self) -> str:
-        return pictures.text(self.cells, self._state)
+        return pictures.text(self.cells, self._state, self._overlay)
 
     def _frame(self) -> NDArray[np.uint8]:
-        return pictures.frame(self.cells, self._physics, self._state)
+        return pictures.frame(self.cells, self._physics, self._state, self._overlay)
+
+    def _picture(self, area: tuple[int, int]) -> NDArray[np.uint8]:
+        return self._frame()

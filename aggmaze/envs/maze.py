@@ -9,17 +9,19 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_integer
 from aggmaze.envs.tabular import Model, TabularEnv, refuse_other_options
 from aggmaze.grid import Grid
+from aggmaze.keys import axis_keys, describe_keys
 from aggmaze.layouts.layout import Layout, position
 from aggmaze.layouts.text import layout_from_text
 from aggmaze.mazes import Recipe, Start, maze_model
 from aggmaze.memory import check_memory
 from aggmaze.move_mdp import MoveMDP
 from aggmaze.rendering import ansi
+from aggmaze.rendering.overlay import Overlay
 from aggmaze.rendering.raster import Raster
 
 _NOTHING_DRAWN = (
@@ -67,10 +69,10 @@ class MazeEnv(TabularEnv):
         As for `aggmaze.mazes.maze_model`; with "corner", the start of the plan comes first.
     p, cost_scale
         As for `aggmaze.mazes.maze_model`.
-    render_mode : {"rgb_array", "ansi"}, optional
+    render_mode : {"human", "rgb_array", "ansi"}, optional
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}
+    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 10}
 
     def __init__(
         self,
@@ -95,9 +97,15 @@ class MazeEnv(TabularEnv):
         if plan.start is not None and isinstance(start, str) and start == "corner":
             start = plan.start
         self._p, self._start, self._cost_scale = p, copy.copy(start), cost_scale
+        self._overlay: Overlay | None = None
+        self._follows_policy = False
         self._raster: Raster | None = None
+        self._area = (0, 0)  # for which it was made, in the mode "human"
         needed = self.grid.num_states * (_BYTES_A_MOVE * self.grid.num_actions + _BYTES_A_STATE)
         check_memory(needed, f"mazes of {self.grid.num_states:,} positions")
+        # Coordinates of the first position of each line along the last axis.
+        self._line_length = plan.grid.shape[-1]
+        self._lines = plan.grid.coords(np.arange(0, plan.grid.num_states, self._line_length))
         self._layout = self._draw_layout(layout_seed)
         if layout_seed != 0 and self._layout is self._given:
             raise ValueError(f"layout_seed={layout_seed!r} {_NOTHING_DRAWN}")
@@ -131,21 +139,112 @@ class MazeEnv(TabularEnv):
             self._requested_start(options, model)
             gym.Env.reset(self, seed=seed)
             seed = None
-            self._layout, self._raster = layout, None
+            self._layout = layout
             self._set_model(model)
+            self.set_overlay()
         return super().reset(seed=seed, options=options)
 
+    def set_overlay(
+        self,
+        *,
+        values: ArrayLike | None = None,
+        policy: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        path: bool | Iterable[int] | None = None,
+    ) -> None:
+        """Draw over the maze, in every render mode from now on, what is known of its states.
+
+        What is None is not drawn; without arguments nothing is.  Another maze, drawn by `reset`,
+        begins without: what is known of one does not hold for another.
+
+        Parameters
+        ----------
+        values : array_like of float, shape (S,), optional
+            Costs-to-go, as colours with a scale.  Cells without a finite one keep their colour.
+        policy : array_like of int, shape (S,), optional
+            An action in each state, as arrows.
+        labels : array_like of int, shape (S,), optional
+            Mega-state of each state, as colours; beside values, as lines between mega-states.
+        path : bool or sequence of int, optional
+            States in order; or True for those that the policy leads through, from where the
+            episode starts, as long as nothing slips.
+
+        Raises
+        ------
+        ValueError
+            If an array has another shape, or holds what is no action, label or state; if no value
+            is finite; or if path is True without a policy.
+        TypeError
+            If values are not real numbers, or the others not integers.
+        """
+        if path is True and policy is None:
+            raise ValueError("path=True follows a policy: give policy= too")
+        follows = path is True
+        overlay = Overlay.of(
+            self.grid.num_states,
+            self.grid.num_actions,
+            values=values,
+            policy=policy,
+            labels=labels,
+            path=None if path is None or isinstance(path, bool) else path,
+        )
+        if follows:
+            overlay = self._with_path(overlay)
+        self._overlay, self._follows_policy, self._raster = overlay, follows, None
+
     def _text(self) -> str:
-        return ansi.text(self._layout, self._state)
+        return ansi.text(self._layout, self._state, self._overlay)
 
     def _frame(self) -> NDArray[np.uint8]:
         if self._raster is None:
-            self._raster = Raster(self._layout)
+            self._raster = Raster(self._layout, overlay=self._overlay)
         return self._raster.frame(self._state)
+
+    def _picture(self, area: tuple[int, int]) -> NDArray[np.uint8]:
+        if self._raster is None or self._area != area:
+            self._raster, self._area = _raster_within(area, self._layout, self._overlay), area
+        return self._raster.frame(self._state, self._episode.trail)
+
+    def get_keys_to_action(self) -> dict[tuple[int], int]:
+        """Return the action of each key, for `gymnasium.utils.play`.
+
+        Arrows or WASD move along the first two axes, Q and E, Z and C, then digits along others.
+        """
+        return axis_keys(self.grid.num_dims)
+
+    @property
+    def keys_in_words(self) -> str:
+        """Which keys move."""
+        return describe_keys(self.grid.num_dims)
+
+    def action_name(self, action: int) -> str:
+        """Return the name of an action: LEFT, RIGHT, DOWN, UP in two dimensions, else x0-, ..."""
+        return self.grid.action_names[action]
 
     def __getstate__(self) -> dict[str, Any]:
         # Drawn again when needed: a picture is larger than the maze.
-        return self.__dict__ | {"_raster": None}
+        return super().__getstate__() | {"_raster": None}
+
+    def _starts_at(self, state: int) -> None:
+        moved = state != self._start_state
+        super()._starts_at(state)
+        if moved and self._follows_policy and self._overlay is not None:
+            self._overlay, self._raster = self._with_path(self._overlay), None
+
+    def _with_path(self, overlay: Overlay) -> Overlay:
+        """Return the overlay with the walk of its policy from where the episode started."""
+        assert overlay.policy is not None
+        assert isinstance(self._model, MoveMDP)
+        state, path = self._start_state, []
+        seen = np.zeros(self.grid.num_states, dtype=bool)
+        while not seen[state]:
+            seen[state] = True
+            path.append(state)
+            action = overlay.policy[state]
+            if self._model.terminal[state] or not self._mask[state, action]:
+                break
+            state = int(self._model.successors[state, action])
+        return replace(overlay, path=np.array(path))
 
     def _draw_layout(self, layout_seed: int) -> Layout:
         rng = np.random.default_rng(check_integer("layout_seed", layout_seed))
@@ -182,14 +281,25 @@ class MazeEnv(TabularEnv):
         return state
 
     def _info(self, probability: float) -> dict[str, Any]:
-        return {**super()._info(probability), "coords": self._coords()}
+        info = super()._info(probability)
+        line, place = divmod(self._state, self._line_length)
+        coords = self._lines[line].copy()
+        coords[-1] = place
+        info["coords"] = coords
+        return info
 
-    def _coords(self) -> NDArray[np.int64]:
-        rest, coords = self._state, []
-        for stride in self.grid.strides:
-            x, rest = divmod(rest, stride)
-            coords.append(x)
-        return np.array(coords)
+
+def _raster_within(area: tuple[int, int], layout: Layout, overlay: Overlay | None) -> Raster:
+    """Return a raster whose pictures fit into an area, width and height, where cells allow it."""
+    size = max(area)
+    while True:
+        raster = Raster(layout, size, overlay)
+        height, width, _ = raster.shape
+        share = min(area[0] / width, area[1] / height)
+        smaller = min(int(share * size), size - 1)
+        if share >= 1 or smaller < 1:
+            return raster
+        size = smaller
 
 
 def make_plan(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
@@ -13,8 +14,35 @@ from aggmaze.checks import check_integer
 from aggmaze.formats.gym_table import GymP
 from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
+from aggmaze.rendering.window import Window
+from aggmaze.sampling import sample_start
 
 Model = TabularMDP | MoveMDP
+
+
+@dataclass
+class Episode:
+    """What of an episode is shown beside the picture: states in order, and rewards."""
+
+    trail: list[int]
+    last_reward: float = 0.0
+    total_reward: float = 0.0
+    terminated: bool = False
+
+    def append(self, state: int, reward: float, terminated: bool) -> None:
+        """Add a step."""
+        self.trail.append(state)
+        self.last_reward = reward
+        self.total_reward += reward
+        self.terminated = terminated
+
+    def __str__(self) -> str:
+        parts = [
+            f"step {len(self.trail) - 1:,}",
+            f"reward {self.last_reward:.4g}",
+            f"return {self.total_reward:.6g}",
+        ]
+        return "     ".join([*parts, "terminated"] if self.terminated else parts)
 
 
 class TabularEnv(gym.Env[Any, Any]):
@@ -44,16 +72,22 @@ class TabularEnv(gym.Env[Any, Any]):
         self.render_mode = render_mode
         self.observation_space = gym.spaces.Discrete(model.num_states)
         self.action_space = gym.spaces.Discrete(model.num_actions)
+        self._num_actions = model.num_actions
+        self._window: Window | None = None
         self._set_model(model)
+        self._episode = Episode([self._state])
 
     def _set_model(self, model: Model) -> None:
         """Walk through a model, of the sizes that the spaces have, from now on."""
         self._model = model.validate()
-        self._state = int(np.argmax(model.initial))
+        self._state = self._start_state = int(np.argmax(model.initial))
         self._table: GymP | None = None
         self._mask = model.action_mask.astype(np.int8)
-        self._starts = np.flatnonzero(model.initial)
-        self._start_cdf = np.cumsum(model.initial[self._starts])
+        starts = np.flatnonzero(model.initial)
+        shares = model.initial[starts] if len(starts) > 1 else np.ones(1)
+        below = np.concatenate([[0.0], np.cumsum(shares)[:-1]])
+        # As `sample_start` takes them.
+        self._starts = starts, shares, below, (len(starts) - 1).bit_length()
 
     def transition_model(self) -> Model:
         """Return the exact model that the steps are drawn from."""
@@ -89,13 +123,14 @@ class TabularEnv(gym.Env[Any, Any]):
         super().reset(seed=seed)
         probability = 1.0
         if state is None:
-            state = int(self._starts[0])
-            if len(self._starts) > 1:
-                uniform = self.np_random.random()
-                index = int(np.searchsorted(self._start_cdf, uniform, side="right"))
-                state = int(self._starts[min(index, len(self._starts) - 1)])
-                probability = float(self._model.initial[state])
-        self._state = state
+            possible = self._starts[0]
+            state = int(possible[0])
+            if len(possible) > 1:
+                state, probability = sample_start(self._starts, self.np_random.random())
+        self._starts_at(state)
+        if self.render_mode == "human":
+            self._episode = Episode([state])
+            self._show()
         return state, self._info(probability)
 
     def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
@@ -108,21 +143,58 @@ class TabularEnv(gym.Env[Any, Any]):
         ValueError
             If it is not in ``[0, A)``.
         """
-        action = check_integer("action", action, below=self._model.num_actions)
-        state, cost, probability = self._model.sample(self._state, action, self.np_random.random())
+        if type(action) is not int or not 0 <= action < self._num_actions:
+            action = check_integer("action", action, below=self._num_actions)
+        model, uniform = self._model, self.np_random.random()
+        state, cost, probability = model.draw(model.sampling_tables, self._state, action, uniform)
         self._state = state
-        # 0.0 - cost, since -0.0 reads oddly.
-        return state, 0.0 - cost, bool(self._model.terminal[state]), False, self._info(probability)
+        reward = 0.0 - cost  # since -0.0 reads oddly
+        terminated = bool(model.terminal[state])
+        if self.render_mode == "human":
+            self._episode.append(state, reward, terminated)
+            self._show()
+        return state, reward, terminated, False, self._info(probability)
 
     def render(self) -> Any:
-        """Return a picture of where the agent is: an array (H, W, 3) of uint8, or text."""
+        """Return a picture of where the agent is, or show it.
+
+        An array (H, W, 3) of uint8 in the mode "rgb_array", text in the mode "ansi".  In the mode
+        "human", in which `reset` and `step` show a picture by themselves, None; a window that the
+        user has closed stays closed until `close` is called.
+        """
         if self.render_mode is None:
             gym.logger.warn(
                 "You are calling render method without specifying any render mode. You can specify "
                 'the render_mode at initialization, e.g. render_mode="rgb_array"'
             )
             return None
+        if self.render_mode == "human":
+            return self._show()
         return self._text() if self.render_mode == "ansi" else self._frame()
+
+    def close(self) -> None:
+        """Close the window, if there is one; whatever is shown afterwards opens it anew."""
+        if self._window is not None:
+            self._window.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy opens a window of its own.
+        return self.__dict__ | {"_window": None}
+
+    @property
+    def window(self) -> Window:
+        """The window of the mode "human", which opens at the first picture."""
+        if self._window is None:
+            title = type(self).__name__ if self.spec is None else self.spec.id
+            self._window = Window(title, self.metadata["render_fps"])
+        return self._window
+
+    def _show(self) -> None:
+        self.window.show(self._picture, str(self._episode))
+
+    def _picture(self, area: tuple[int, int]) -> NDArray[np.uint8]:
+        """Draw where the agent is and was for a window with room for so many pixels."""
+        raise NotImplementedError
 
     def _text(self) -> str:
         """Write where the agent is; for environments with the mode "ansi"."""
@@ -131,6 +203,10 @@ class TabularEnv(gym.Env[Any, Any]):
     def _frame(self) -> NDArray[np.uint8]:
         """Draw where the agent is, shape (H, W, 3); for environments with the mode "rgb_array"."""
         raise NotImplementedError
+
+    def _starts_at(self, state: int) -> None:
+        """Begin an episode in a state."""
+        self._state = self._start_state = state
 
     def _requested_start(self, options: Mapping[str, Any], model: Model) -> int | None:
         """Return where the caller wants to start in a model, refusing what cannot be."""

@@ -13,15 +13,21 @@ cell.  The last line of cells is ``y = 0``::
 
 from __future__ import annotations
 
+import string
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.layouts.layout import Layout
 from aggmaze.layouts.text import lines_to_text, thin_walls
+from aggmaze.rendering.overlay import Overlay, number
 from aggmaze.rendering.raster import Plane, plane_axes
 
+_SIGNS_OF_LABELS = np.frombuffer((string.ascii_lowercase + string.digits).encode(), dtype=np.uint8)
 
-def text(layout: Layout, state: int | None) -> str:
+
+def text(layout: Layout, state: int | None, overlay: Overlay | None = None) -> str:
     """Write a maze and the agent in it.
 
     Parameters
@@ -30,6 +36,9 @@ def text(layout: Layout, state: int | None) -> str:
         The maze.  On terrain a cell shows the first decimal of its height, 0 to 9.
     state : int or None
         Where the agent is: ``A``, or ``*`` on the goal.  None writes no agent.
+    overlay : Overlay, optional
+        Labels are letters and digits, in turn; actions arrows, plus and minus where the move leaves
+        the plane; cells of the path ``o``; values digits from 0, the least, to 9.
 
     Returns
     -------
@@ -51,9 +60,11 @@ def text(layout: Layout, state: int | None) -> str:
     points = {tuple(int(x) for x in grid.coords(at)): mark for at, mark in marks.items()}
     through = tuple(int(x) for x in grid.coords(layout.goal if state is None else state))
 
+    overlay = Overlay() if overlay is None else overlay
     blocks = []
     for axes in plane_axes(grid.num_dims):
         lines = _plane_lines(Plane.of(layout, axes, through))
+        _write_overlay(lines, layout, overlay, axes, through)
         for point, mark in points.items():
             if all(point[k] == x for k, x in enumerate(through) if k not in axes):
                 x, y = ((*point, 0)[axis] for axis in axes)
@@ -62,7 +73,54 @@ def text(layout: Layout, state: int | None) -> str:
         if grid.num_dims > 2:
             block = f"axes {axes[0]} (right) and {axes[1]} (up)\n{block}"
         blocks.append(block)
-    return "\n\n".join(blocks)
+    meanings = _meanings(overlay)
+    return "\n\n".join([*blocks, meanings] if meanings else blocks)
+
+
+def _write_overlay(
+    lines: NDArray[np.uint8],
+    layout: Layout,
+    overlay: Overlay,
+    axes: tuple[int, int],
+    through: tuple[int, ...],
+) -> None:
+    """Write what an overlay knows of the cells of a plane, in place."""
+
+    def cut(of: NDArray[Any]) -> NDArray[Any]:
+        return layout.grid.to_image(of, axes=axes, through=through)
+
+    free = cut(layout.free()).astype(bool)
+    first, middle, last = (lines[1::2, place::4] for place in (1, 2, 3))
+    if overlay.labels is not None:
+        first[:] = np.where(
+            free, _SIGNS_OF_LABELS[cut(overlay.labels) % len(_SIGNS_OF_LABELS)], first
+        )
+    if overlay.policy is not None:
+        signs = np.frombuffer(b"-+" * layout.grid.num_dims, dtype=np.uint8).copy()
+        for place, axis in enumerate(axes):
+            if axis < layout.grid.num_dims:
+                signs[2 * axis : 2 * axis + 2] = ((ord("<"), ord(">")), (ord("v"), ord("^")))[place]
+        middle[:] = np.where(free, signs[cut(overlay.policy)], middle)
+    if overlay.path is not None:
+        on_path = np.zeros(layout.grid.num_states, dtype=bool)
+        on_path[overlay.path] = True
+        middle[cut(on_path).astype(bool)] = ord("o")
+    if overlay.values is not None:
+        shares = overlay.shares(cut(overlay.values))
+        known = free & np.isfinite(shares)
+        last[known] = ord("0") + np.minimum(10 * shares[known], 9).astype(np.uint8)
+
+
+def _meanings(overlay: Overlay) -> str:
+    lines = []
+    if overlay.labels is not None:
+        lines.append(f"letters and digits in turn: {overlay.num_labels:,} mega-states")
+    if overlay.values is not None:
+        low, high = overlay.span
+        lines.append(f"cost-to-go: 0 from {number(low)}, 9 to {number(high)}")
+    if overlay.path is not None:
+        lines.append("o: path")
+    return "\n".join(lines)
 
 
 def _plane_lines(plane: Plane) -> NDArray[np.uint8]:

@@ -6,10 +6,21 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 
-from aggmaze.cartpole import AXES, Cells, Physics
-from aggmaze.rendering.raster import AGENT, BACKGROUND, FLOOR, GOAL, INK, WALL
+from aggmaze.cartpole import ACTION_NAMES, AXES, Cells, Physics
+from aggmaze.rendering import legend
+from aggmaze.rendering.colors import (
+    AGENT,
+    BACKGROUND,
+    FLOOR,
+    GOAL,
+    INK,
+    WALL,
+    label_colors,
+)
+from aggmaze.rendering.marks import arrow_marker
+from aggmaze.rendering.overlay import Overlay, number
 
 SIZE = (600, 400)
 # Drawn larger and averaged, so that slanted edges are smooth.
@@ -17,12 +28,24 @@ _OVERSAMPLING = 2
 _GROUND = 300
 _CART = (50, 30)
 _POLE_WIDTH = 10
+_ARROW = 36
 # Half the width of the picture, in half tracks.
 _MARGIN = 1.25
 
 
-def frame(cells: Cells, physics: Physics, state: int) -> NDArray[np.uint8]:
+def frame(
+    cells: Cells, physics: Physics, state: int, overlay: Overlay | None = None
+) -> NDArray[np.uint8]:
     """Draw the centre of a cell, or a pole that lies where it has failed.
+
+    Parameters
+    ----------
+    cells : Cells
+    physics : Physics
+    state : int
+    overlay : Overlay, optional
+        Of the cell, its value is pointed at on a scale, its action is an arrow on the cart, and its
+        mega-state is the colour of the cart and named below it.
 
     Returns
     -------
@@ -35,6 +58,7 @@ def frame(cells: Cells, physics: Physics, state: int) -> NDArray[np.uint8]:
     constants = dict(physics.constants)
     pixels_per_metre = width / (2 * _MARGIN * constants["x_threshold"])
     failed = state == cells.failure
+    overlay = Overlay() if overlay is None else overlay
     position, _, angle, _ = (
         (0.0, 0.0, math.pi / 2, 0.0) if failed else cells.points([state])[0, 0].tolist()
     )
@@ -49,9 +73,12 @@ def frame(cells: Cells, physics: Physics, state: int) -> NDArray[np.uint8]:
         draw.line([scale * x, scale * (_GROUND - 8), scale * x, scale * (_GROUND + 8)], fill=WALL)
     centre = width / 2 + position * pixels_per_metre
     axle = _GROUND - _CART[1] * 3 / 4
+    cart = BACKGROUND if failed else INK
+    if overlay.labels is not None:
+        cart = tuple(label_colors(overlay.labels[state]).tolist())
     draw.rectangle(
         box(centre - _CART[0] / 2, _GROUND - _CART[1], centre + _CART[0] / 2, _GROUND),
-        fill=BACKGROUND if failed else INK,
+        fill=cart,
         outline=INK,
     )
     length = 2 * constants["length"] * pixels_per_metre
@@ -69,11 +96,36 @@ def frame(cells: Cells, physics: Physics, state: int) -> NDArray[np.uint8]:
         outline=INK,
     )
     draw.ellipse(box(centre - half, axle - half, centre + half, axle + half), fill=AGENT)
-    return np.array(image.reduce(scale), dtype=np.uint8)
+    if overlay.labels is not None:
+        draw.text(
+            (scale * centre, scale * (_GROUND + 24)),
+            f"mega-state {overlay.labels[state]}",
+            fill=INK,
+            font=ImageFont.load_default(scale * 14),
+            anchor="mm",
+        )
+    pixels = np.array(image.reduce(scale), dtype=np.uint8)
+    if overlay.policy is not None and not failed:
+        sign = 2 * int(overlay.policy[state]) - 1
+        side = centre + sign * (_CART[0] / 2 + _ARROW / 2)
+        top, left = _GROUND - (_CART[1] + _ARROW) // 2, int(side) - _ARROW // 2
+        arrow_marker(_ARROW, 0, sign).draw_all(pixels, np.array([top]), np.array([left]))
+    if legend.is_needed(overlay):
+        value = None if overlay.values is None else float(overlay.values[state])
+        key = legend.draw(overlay, value)
+        pixels[: key.shape[0], -key.shape[1] :] = key
+    return pixels
 
 
-def text(cells: Cells, state: int) -> str:
+def text(cells: Cells, state: int, overlay: Overlay | None = None) -> str:
     """Write a line for each number: its bins, ``A`` in the one that it is in.
+
+    Parameters
+    ----------
+    cells : Cells
+    state : int
+    overlay : Overlay, optional
+        What it knows of the cell stands in lines below.
 
     Returns
     -------
@@ -86,4 +138,13 @@ def text(cells: Cells, state: int) -> str:
     for name, n, limit, place in zip(AXES, cells.bins, cells.limits, coords, strict=True):
         bins = "".join("A" if bin_ == place else "." for bin_ in range(n))
         lines.append(f"{name:<16} {-limit:6.2f} |{bins}| {limit:.2f}")
-    return "\n".join([*lines, "failed"] if failed else lines)
+    if failed:
+        lines.append("failed")
+    if overlay is not None and overlay.values is not None:
+        low, high = (number(end) for end in overlay.span)
+        lines.append(f"cost-to-go {number(overlay.values[state])} (from {low} to {high})")
+    if overlay is not None and overlay.policy is not None and not failed:
+        lines.append(f"action {ACTION_NAMES[overlay.policy[state]]}")
+    if overlay is not None and overlay.labels is not None:
+        lines.append(f"mega-state {overlay.labels[state]} of {overlay.num_labels:,}")
+    return "\n".join(lines)

@@ -18,34 +18,36 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from aggmaze.layouts.layout import Layout
-
-BACKGROUND = (206, 210, 216)
-FLOOR = (246, 246, 242)
-WALL = (44, 50, 64)
-INK = (12, 12, 12)
-GOAL = (255, 196, 0)
-AGENT = (0, 150, 110)
-AGENT_RING = (255, 255, 255)
-
-# ColorBrewer's RdBu, reversed and without its darkest ends: told apart by every kind of colour
-# vision, and nowhere as dark as the outline of a marker.
-TERRAIN = (
-    (33, 102, 172),
-    (67, 147, 195),
-    (146, 197, 222),
-    (209, 229, 240),
-    (247, 247, 247),
-    (253, 219, 199),
-    (244, 165, 130),
-    (214, 96, 77),
-    (178, 24, 43),
+from aggmaze.rendering import legend
+from aggmaze.rendering.colors import (
+    AGENT,
+    BACKGROUND,
+    FLOOR,
+    INK,
+    PATH,
+    WALL,
+    WHITE,
+    label_colors,
+    terrain_colors,
+    value_colors,
 )
+from aggmaze.rendering.marks import (
+    SMALLEST_MARKER,
+    agent_marker,
+    arrow_marker,
+    bar_marker,
+    goal_marker,
+    sign_marker,
+)
+from aggmaze.rendering.overlay import Overlay
 
 # Rows of a glyph, three pixels each.
 GLYPHS = {
@@ -62,29 +64,13 @@ GLYPHS = {
 GLYPH_SCALE = 2
 LABEL_PADDING = 4
 
-SMALLEST_MARKER = 9
-SMALLEST_RINGED_MARKER = 12
-
-
-def terrain_colors(heights: ArrayLike) -> NDArray[np.uint8]:
-    """Return the colour of each height, from blue (low) over pale to red (high).
-
-    Parameters
-    ----------
-    heights : array_like of float, any shape
-        Heights in [0, 1]; lower or higher ones take the colours of the ends.
-
-    Returns
-    -------
-    ndarray of uint8, shape (..., 3)
-        Red, green and blue.
-    """
-    array = np.asarray(heights, dtype=np.float64)
-    controls = np.linspace(0.0, 1.0, len(TERRAIN))
-    colors = np.empty((*array.shape, 3), dtype=np.uint8)
-    for channel, levels in enumerate(zip(*TERRAIN, strict=True)):
-        colors[..., channel] = np.rint(np.interp(array, controls, levels))
-    return colors
+# Cells, without lines, in which marks can be told apart.
+SMALLEST_MARKED_CELL = 7
+# On open ground without room in each cell, one mark stands for a square of about so many pixels.
+MARK_EVERY = 14
+_SMALLEST_OUTLINED_CELL = 3
+# Steps of a trail that are drawn, the last ones.
+LONGEST_TRAIL = 2000
 
 
 @dataclass(frozen=True)
@@ -98,16 +84,28 @@ class Plane:
     heights : ndarray of float, shape (rows, columns), optional
         Heights in [0, 1]; None for a maze without terrain.
     blocked : ndarray of bool, shape (rows, columns)
+    shares : ndarray of float, shape (rows, columns), optional
+        Where the values of an overlay lie between the least and the greatest; NaN where unknown.
+    labels : ndarray of int, shape (rows, columns), optional
+        Those of an overlay.
     """
 
     open_right: NDArray[np.bool_]
     open_up: NDArray[np.bool_]
     heights: NDArray[np.float64] | None
     blocked: NDArray[np.bool_]
+    shares: NDArray[np.float64] | None = None
+    labels: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, layout: Layout, axes: tuple[int, int], through: tuple[int, ...]) -> Plane:
-        """Cut a layout along two axes through a point.
+    def of(
+        cls,
+        layout: Layout,
+        axes: tuple[int, int],
+        through: tuple[int, ...],
+        overlay: Overlay | None = None,
+    ) -> Plane:
+        """Cut a layout, and what is known of it, along two axes through a point.
 
         Parameters
         ----------
@@ -116,9 +114,11 @@ class Plane:
             The axes to the right and upwards; ``(0, 1)`` in a maze of one dimension.
         through : tuple of int
             Coordinates of the point, one an axis.
+        overlay : Overlay, optional
         """
+        overlay = Overlay() if overlay is None else overlay
 
-        def cut(values: NDArray[np.generic]) -> NDArray[np.generic]:
+        def cut(values: NDArray[Any]) -> NDArray[Any]:
             return layout.grid.to_image(values, axes=axes, through=through)
 
         right, up = axes
@@ -131,7 +131,22 @@ class Plane:
             blocked=np.zeros_like(open_right)
             if layout.blocked is None
             else cut(layout.blocked).astype(bool),
+            shares=None if overlay.values is None else overlay.shares(cut(overlay.values)),
+            labels=None if overlay.labels is None else cut(overlay.labels),
         )
+
+    def colors(self) -> NDArray[np.uint8]:
+        """Return the colour of each cell, shape (rows, columns, 3)."""
+        if self.labels is not None and self.shares is None:
+            return label_colors(self.labels)
+        if self.heights is None:
+            colors = np.full((*self.blocked.shape, 3), FLOOR, dtype=np.uint8)
+        else:
+            colors = terrain_colors(self.heights)
+        if self.shares is not None:
+            known = np.isfinite(self.shares)
+            colors[known] = value_colors(self.shares[known])
+        return colors
 
     def walls(self) -> NDArray[np.bool_]:
         """Return where walls stand on the mesh of lines and cells, top row first.
@@ -209,19 +224,29 @@ class Panel:
         top = self.top + self.border + (self.rows - 1 - y) * self.edge
         return slice(top, top + inside), slice(left, left + inside)
 
+    def centres(
+        self, x: NDArray[np.int64], y: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the row and the column of the middle pixel of the cells at ``(x, y)``."""
+        half = (self.edge - self.line) // 2
+        rows = self.top + self.border + (self.rows - 1 - y) * self.edge + half
+        return rows, self.left + self.border + x * self.edge + half
+
     def paint(self, plane: Plane) -> NDArray[np.uint8]:
-        """Return the pixels of a plane: floor or terrain, walls, border; shape (h, w, 3)."""
+        """Return the pixels of a plane, cells, lines between labels, walls; shape (h, w, 3)."""
         # For each pixel its place on the mesh of lines and cells; lines belong to a cell beside.
         down, across = (
             np.repeat(np.arange(2 * n + 1), self._lengths(n)) for n in (self.rows, self.columns)
         )
-        if plane.heights is None:
-            image = np.empty((len(down), len(across), 3), dtype=np.uint8)
-            image[:] = FLOOR
-        else:
-            colors = terrain_colors(plane.heights)
-            image = colors[np.minimum(down // 2, self.rows - 1)]
-            image = image[:, np.minimum(across // 2, self.columns - 1)]
+        rows, columns = (
+            np.minimum(places // 2, n - 1)
+            for places, n in ((down, self.rows), (across, self.columns))
+        )
+        image = plane.colors()[rows][:, columns]
+        if plane.labels is not None and self.edge >= _SMALLEST_OUTLINED_CELL:
+            places = plane.labels[rows][:, columns]
+            image[:, 1:][places[:, 1:] != places[:, :-1]] = INK
+            image[1:][places[1:] != places[:-1]] = INK
         image[plane.walls()[down][:, across]] = WALL
         return image
 
@@ -232,59 +257,6 @@ class Panel:
         lengths[[0, -1]] = self.border
         lengths[-1] += lengths.sum() % 2
         return lengths
-
-
-@dataclass(frozen=True)
-class Marker:
-    """A small picture with an opacity, to be laid over a cell's centre.
-
-    Parameters
-    ----------
-    colors : ndarray of float, shape (n, n, 3)
-        Levels in [0, 255].
-    opacity : ndarray of float, shape (n, n, 1)
-        0 leaves what lies below, 1 hides it.
-    """
-
-    colors: NDArray[np.float64]
-    opacity: NDArray[np.float64]
-
-    def draw(self, image: NDArray[np.uint8], cell: tuple[slice, slice]) -> None:
-        """Lay the marker over a cell of an image, in place."""
-        size = len(self.colors)
-        down, across = (
-            slice(start, start + size)
-            for start in (side.start - (size - (side.stop - side.start)) // 2 for side in cell)
-        )
-        below = image[down, across]
-        below[:] = np.rint(below + self.opacity * (self.colors - below))
-
-
-def goal_marker(size: int, outline: int) -> Marker:
-    """Return the goal's marker: an outlined square, ``size`` pixels wide."""
-    colors = np.empty((size, size, 3))
-    colors[:] = INK
-    colors[outline:-outline, outline:-outline] = GOAL
-    return Marker(colors, np.ones((size, size, 1)))
-
-
-def agent_marker(size: int, outline: int) -> Marker:
-    """Return the agent's marker: an outlined disc, ``size`` pixels wide."""
-    axis = np.arange(size) - (size - 1) / 2
-    distance = np.hypot(axis[:, np.newaxis], axis)[..., np.newaxis]
-
-    def disc(radius: float) -> NDArray[np.float64]:
-        covered: NDArray[np.float64] = np.clip(radius - distance + 0.5, 0.0, 1.0)
-        return covered
-
-    colors = np.empty((size, size, 3))
-    colors[:] = INK
-    radius = size / 2 - outline
-    if size >= SMALLEST_RINGED_MARKER:  # a smaller disc needs its pixels for the colour
-        colors += disc(radius) * (np.array(AGENT_RING) - colors)
-        radius -= outline
-    colors += disc(radius) * (np.array(AGENT) - colors)
-    return Marker(colors, disc(size / 2))
 
 
 class Raster:
@@ -298,6 +270,11 @@ class Raster:
         Length in pixels that the longer side of the picture comes close to.  The picture is larger
         where cells would be less than two pixels wide (one pixel without walls): every cell is
         painted.
+    overlay : Overlay, optional
+        Drawn over the maze.  Values are colours, explained by a legend on the right; labels are
+        colours, or lines between them where there are values too; the policy is arrows, a plus or
+        a minus where the move leaves the plane, in cells of seven pixels and more, and on open
+        ground of smaller cells in some; the path is a line.
 
     Attributes
     ----------
@@ -313,10 +290,13 @@ class Raster:
         If the size is less than 1.
     """
 
-    def __init__(self, layout: Layout, size: int = 512) -> None:
+    def __init__(self, layout: Layout, size: int = 512, overlay: Overlay | None = None) -> None:
         if (size := operator.index(size)) < 1:
             raise ValueError(f"size must be at least 1 pixel, got {size}")
         self.layout = layout
+        self.overlay = Overlay() if overlay is None else overlay
+        key = legend.SIZE if legend.is_needed(self.overlay) else (0, 0)
+        size = max(1, size - key[0])
         grid = layout.grid
         pairs = plane_axes(grid.num_dims)
         lengths = (*grid.shape, 1) if grid.num_dims == 1 else grid.shape
@@ -339,6 +319,12 @@ class Raster:
         outline = max(1, agent_size // 12)
         self._agent = agent_marker(agent_size, outline)
         self._goal = goal_marker(goal_size, outline)
+        self._mark_every = 1
+        if inside < SMALLEST_MARKED_CELL:
+            # Between walls one cell says nothing of the next.
+            self._mark_every = 0 if layout.num_walls > 0 else math.ceil(MARK_EVERY / edge)
+        self._mark_size = min(max(inside * 6 // 10, 5), 26) if self._mark_every == 1 else 11
+        self._thickness = max(1, inside // 8)
         # Room for markers that are larger than the cells at the border.
         self._margin = max(0, (goal_size - inside) // 2 - thickness)
 
@@ -362,11 +348,10 @@ class Raster:
             bottom = gap + sum(heights[: row + 1]) + row * (caption + gap) - self._margin
             panels.append(panel(axes, left, bottom - panel(axes).height))
         self.panels = tuple(panels)
-        self.shape = (
-            sum(heights) + len(heights) * (caption + gap) + gap,
-            sum(widths) + (len(widths) + 1) * gap,
-            3,
-        )
+        height = sum(heights) + len(heights) * (caption + gap) + gap
+        width = sum(widths) + (len(widths) + 1) * gap
+        self._legend_left = width
+        self.shape = (max(height, key[1]), width + key[0], 3)
 
         # Made by the first frame: the picture without the agent, and for each panel the coordinates
         # of the slice that it shows.
@@ -374,13 +359,15 @@ class Raster:
         self._labelled = labelled
         self._slices: dict[Panel, tuple[int, ...]] = {}
 
-    def frame(self, state: int | None) -> NDArray[np.uint8]:
+    def frame(self, state: int | None, trail: Sequence[int] = ()) -> NDArray[np.uint8]:
         """Draw the maze with the agent in a state.
 
         Parameters
         ----------
         state : int or None
             Where the agent is.  With None no agent is drawn, and slices go through the goal.
+        trail : sequence of int
+            States that it came through, in order; the last 2000 are drawn, as a line.
 
         Returns
         -------
@@ -395,6 +382,9 @@ class Raster:
         shown = self.layout.goal if state is None else state
         point = tuple(int(x) for x in self.layout.grid.coords(shown))
         image = self._static(point).copy()
+        if len(trail) > 1:
+            for panel in self.panels:
+                self._draw_line(image, panel, np.asarray(trail[-LONGEST_TRAIL:]), point, AGENT)
         if state is not None:
             for panel in self.panels:
                 self._agent.draw(image, _cell(panel, point))
@@ -409,6 +399,10 @@ class Raster:
             if self._labelled:
                 for panel in self.panels:
                     _write_label(canvas, panel, self._margin)
+            if legend.is_needed(self.overlay):
+                width, height = legend.SIZE
+                left = self._legend_left
+                canvas[:height, left : left + width] = legend.draw(self.overlay)
         goal = tuple(int(x) for x in self.layout.grid.coords(self.layout.goal))
         for panel in self.panels:
             fixed = tuple(x for axis, x in enumerate(point) if axis not in panel.axes)
@@ -417,12 +411,73 @@ class Raster:
             top, left, margin = panel.top, panel.left, self._margin
             bottom, right = top + panel.height, left + panel.width
             canvas[top - margin : bottom + margin, left - margin : right + margin] = BACKGROUND
-            plane = Plane.of(self.layout, panel.axes, point)
+            plane = Plane.of(self.layout, panel.axes, point, self.overlay)
             canvas[top:bottom, left:right] = panel.paint(plane)
+            if self.overlay.path is not None:
+                self._draw_line(canvas, panel, self.overlay.path, point, WHITE, 2)
+                self._draw_line(canvas, panel, self.overlay.path, point, PATH)
+            self._draw_policy(canvas, panel, point)
             if fixed == tuple(x for axis, x in enumerate(goal) if axis not in panel.axes):
                 self._goal.draw(canvas, _cell(panel, goal))
             self._slices[panel] = fixed
         return canvas
+
+    def _draw_policy(self, canvas: NDArray[np.uint8], panel: Panel, point: tuple[int, ...]) -> None:
+        """Draw the actions of a plane's cells that are free and not the goal."""
+        policy, every = self.overlay.policy, self._mark_every
+        if policy is None or every == 0:
+            return
+        acting = self.layout.free()
+        acting[self.layout.goal] = False
+        actions, shown = (
+            self.layout.grid.to_image(of, axes=panel.axes, through=point)[::-1]
+            for of in (policy, acting)
+        )
+        offset = every // 2
+        y, x = np.nonzero(shown[offset::every, offset::every])
+        y, x = every * y + offset, every * x + offset
+        tops, lefts = (centres - self._mark_size // 2 for centres in panel.centres(x, y))
+        chosen = actions[y, x]
+        for action in np.unique(chosen).tolist():
+            axis, sign = action // 2, 2 * (action % 2) - 1
+            here = chosen == action
+            marker = sign_marker(self._mark_size, sign)
+            if axis in panel.axes:
+                marker = arrow_marker(self._mark_size, panel.axes.index(axis), sign)
+            marker.draw_all(canvas, tops[here], lefts[here])
+
+    def _draw_line(
+        self,
+        image: NDArray[np.uint8],
+        panel: Panel,
+        states: NDArray[np.int64],
+        point: tuple[int, ...],
+        color: tuple[int, int, int],
+        seam: int = 0,
+    ) -> None:
+        """Draw what of a walk, from neighbour to neighbour, lies in a plane."""
+        coords = self.layout.grid.coords(states)
+        right, up = panel.axes
+        within = np.ones(len(states), dtype=bool)
+        for axis, place in enumerate(point):
+            if axis not in panel.axes:
+                within &= coords[:, axis] == place
+        x = coords[:, right]
+        y = coords[:, up] if coords.shape[1] > 1 else np.zeros_like(x)
+        along, across = np.diff(x), np.diff(y)
+        thick = self._thickness + 2 * seam
+        rows, columns = panel.centres(x, y)
+        for level in (True, False):
+            step, other = (along, across) if level else (across, along)
+            pieces = within[1:] & within[:-1] & (abs(step) == 1) & (other == 0)
+            tops, lefts = (
+                np.minimum(places[1:], places[:-1])[pieces] - thick // 2
+                for places in (rows, columns)
+            )
+            # A walk to and fro draws a piece once.
+            corners = np.unique(np.stack([tops, lefts]), axis=1)
+            size = (thick, panel.edge + thick) if level else (panel.edge + thick, thick)
+            bar_marker(*size, color).draw_all(image, *corners)
 
 
 def _cell(panel: Panel, point: tuple[int, ...]) -> tuple[slice, slice]:

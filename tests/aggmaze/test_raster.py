@@ -13,17 +13,8 @@ from numpy.typing import NDArray
 
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout, open_passages
-from aggmaze.rendering.raster import (
-    AGENT,
-    BACKGROUND,
-    FLOOR,
-    GOAL,
-    WALL,
-    Panel,
-    Plane,
-    Raster,
-    terrain_colors,
-)
+from aggmaze.rendering.colors import AGENT, BACKGROUND, FLOOR, GOAL, WALL, terrain_colors
+from aggmaze.rendering.raster import Panel, Plane, Raster
 
 
 def random_maze(shape: tuple[int, ...], seed: int = 0, goal: int = 0) -> Layout:

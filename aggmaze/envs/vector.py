@@ -1,0 +1,471 @@
+"""Many copies of one environment in step: compiled, over the same tables."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, NDArray
+
+from aggmaze.checks import check_integer
+from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
+from aggmaze.envs.maze import MazeEnv
+from aggmaze.envs.nd_maze import NDMazeEnv
+from aggmaze.envs.standard_maze import StandardMazeEnv
+from aggmaze.envs.tabular import Model, TabularEnv
+from aggmaze.envs.terrain_maze import TerrainMazeEnv
+from aggmaze.move_mdp import MoveMDP
+from aggmaze.sampling import (
+    Batch,
+    Rules,
+    all_within,
+    draw_starts,
+    step_entries,
+    step_moves,
+    write_coords,
+)
+
+_NEVER = np.iinfo(np.int64).max
+
+
+class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
+    """N independent copies of a tabular environment, advanced by one compiled call.
+
+    ``gym.make_vec("StandardMaze-v0", num_envs=64, shape=(50, 50), p=0.9)`` makes one, and so with
+    all ids; this class does the same for any `TabularEnv`, or model.  All that a step or a reset
+    returns is as `gymnasium.vector.SyncVectorEnv` gives it, in new arrays: observations int64
+    (N,), rewards float64 (N,), terminated and truncated bool (N,); infos ``state`` and ``prob``
+    (N,), ``action_mask`` int8 (N, A) and, of mazes, ``coords`` int64 (N, D), each beside a mask
+    such as ``_state``.
+
+    Copies share the model, which is in memory once, and one random generator: a seed settles the
+    whole batch.  Given the same uniform numbers, each copy does as the single environment.
+
+    Parameters
+    ----------
+    source : TabularEnv, TabularMDP or MoveMDP
+        An environment without wrappers, which is copied, render mode included; or a model.
+    num_envs : int
+        N, at least 1.
+    max_episode_steps : int, optional
+        Steps after which an episode is truncated; never by default.  `gymnasium.make_vec` gives
+        what is registered, 1000.
+    autoreset_mode : AutoresetMode or str
+        What follows the end of an episode: with "NextStep" the copy starts anew in the next step,
+        whose action counts for nothing there (it must be one nevertheless) and whose reward is 0;
+        with "SameStep" at once, and the infos keep ``final_obs`` and ``final_info``; with
+        "Disabled" when the caller resets it, by ``options={"reset_mask": ...}``.
+
+    Raises
+    ------
+    TypeError
+        If the source is neither, or has wrappers.
+    ValueError
+        If an argument is none of these; if the environment has a step of its own, which the
+        compiled one would pass over; or if its render mode is "human".
+    """
+
+    def __init__(
+        self,
+        source: TabularEnv | Model,
+        num_envs: int = 1,
+        *,
+        max_episode_steps: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+    ) -> None:
+        self._env = _single_env(source)
+        self.num_envs = check_integer("num_envs", num_envs, least=1)
+        if max_episode_steps is not None:
+            max_episode_steps = check_integer("max_episode_steps", max_episode_steps, least=1)
+        self.max_episode_steps = max_episode_steps
+        self._mode = _autoreset_mode(autoreset_mode)
+        modes = [mode for mode in self._env.metadata["render_modes"] if mode != "human"]
+        self.metadata = {
+            **self._env.metadata,
+            "render_modes": modes,
+            "autoreset_mode": self._mode,
+        }
+        self.render_mode = self._env.render_mode
+        self.single_observation_space = self._env.observation_space
+        self.single_action_space = self._env.action_space
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._rules = self._read_rules()
+        self._started = False
+        self._states = np.zeros(self.num_envs, np.int64)
+        self._num_steps = np.zeros(self.num_envs, np.int64)
+        self._ended = np.zeros(self.num_envs, bool)
+
+    @property
+    def single_env(self) -> TabularEnv:
+        """The environment whose copies these are, with its ``grid``, ``layout`` and model.
+
+        Where it stands itself means nothing; leave it there.
+        """
+        return self._env
+
+    def transition_model(self) -> Model:
+        """Return the exact model that the steps of each copy are drawn from."""
+        return self._env.transition_model()
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return which actions are available now, shape (N, A)."""
+        self._check_started("action_masks")
+        return self._masks[self._states].astype(bool)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.int64], dict[str, Any]]:
+        """Start an episode in every copy, or in some.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Seeds all that is drawn from now on, for every copy; the maze stays.
+        options : dict, optional
+            ``state`` or ``coords``: where to start, one for all copies or N, one for each; as for
+            the single environment.  ``layout_seed``: draw another maze for all copies, and keep it.
+            ``reset_mask``: bool array (N,) of the copies that start anew, at least one; the others
+            stay where they are, and their infos are 0.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an option is none of these, or the single environment refuses it.  Then nothing has
+            changed.
+        """
+        if isinstance(seed, list | tuple | np.ndarray):
+            raise TypeError(
+                f"seed must be one integer, or None, got {seed!r}: all copies draw from one "
+                "generator; vectorization_mode='sync' seeds each of its environments"
+            )
+        options = dict(options or {})
+        selected = self._selected(options)
+        states = self._requested_starts(options, selected)
+        if "layout_seed" in options:
+            if not selected.all():
+                raise ValueError(
+                    "options['layout_seed'] changes the maze of every copy; it does not go with a "
+                    "reset_mask that leaves some of them where they are"
+                )
+            # Refuses what cannot be, the seed too, before anything changes.
+            self._env.reset(seed=seed, options={"layout_seed": options["layout_seed"]})
+            self._rules = self._read_rules()
+        super().reset(seed=seed)
+        probabilities = np.ones(self.num_envs)
+        if states is None:
+            states = np.empty(self.num_envs, np.int64)
+            n = self.num_envs
+            uniforms = np.zeros(n) if self._starts_are_certain else self.np_random.random(n)
+            draw_starts(self._rules.starts, uniforms, states, probabilities)
+        self._started = True
+        self._states[selected] = states[selected]
+        self._num_steps[selected] = 0
+        self._ended[selected] = False
+        return self._states.copy(), self._infos(self._states, probabilities, selected)
+
+    def step(
+        self, actions: ArrayLike
+    ) -> tuple[
+        NDArray[np.int64],
+        NDArray[np.float64],
+        NDArray[np.bool_],
+        NDArray[np.bool_],
+        dict[str, Any],
+    ]:
+        """Take an action in every copy.
+
+        Parameters
+        ----------
+        actions : array_like of int, shape (N,)
+
+        Raises
+        ------
+        gymnasium.error.ResetNeeded
+            Before the first reset, and with autoreset "Disabled" while an episode is over.
+        TypeError
+            If the actions are not integers.
+        ValueError
+            If there are not N of them, or one is not in ``[0, A)``.  Then nothing has changed.
+        """
+        self._check_started("step")
+        if self._mode is AutoresetMode.DISABLED and self._ended.any():
+            first, count = int(np.argmax(self._ended)), np.count_nonzero(self._ended)
+            raise ResetNeeded(
+                f"the episode of sub-environment {first} is over, {count} of {self.num_envs} are; "
+                "with autoreset_mode 'Disabled' reset them first: "
+                "reset(options={'reset_mask': terminated | truncated})"
+            )
+        model, n, rules = self._env.transition_model(), self.num_envs, self._rules
+        num_finals = n if rules.same_step else 0
+        num_draws = 2 if rules.same_step and not self._starts_are_certain else 1
+        batch = Batch(
+            actions=self._checked(actions),
+            uniforms=self.np_random.random((num_draws, n)),
+            states=self._states,
+            num_steps=self._num_steps,
+            ended=self._ended,
+            rewards=np.empty(n),
+            probabilities=np.empty(n),
+            terminated=np.empty(n, bool),
+            truncated=np.empty(n, bool),
+            coords=np.empty((n, len(rules.strides)), np.int64),
+            final_states=np.zeros(num_finals, np.int64),
+            final_probabilities=np.zeros(num_finals),
+        )
+        advance = step_moves if isinstance(model, MoveMDP) else step_entries
+        advance(model.sampling_tables, model.terminal, rules, batch)
+        infos = _infos(
+            self._states.copy(),
+            batch.probabilities,
+            self._masks.take(self._states, axis=0),
+            batch.coords,
+            np.ones(n, bool),
+        )
+        over = batch.terminated | batch.truncated
+        if rules.same_step and over.any():
+            infos |= self._final_infos(batch.final_states, batch.final_probabilities, over)
+        return self._states.copy(), batch.rewards, batch.terminated, batch.truncated, infos
+
+    def render(self) -> Any:
+        """Return a picture of each copy, as the single environment draws it, in a tuple."""
+        if self.render_mode is None:
+            return self._env.render()
+        self._check_started("render")
+        return tuple(self._picture(state) for state in self._states.tolist())
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Release what drawing has taken."""
+        # Older versions of Gymnasium also close what its constructor has refused.
+        if hasattr(self, "_env"):
+            self._env.close()
+
+    def _picture(self, state: int) -> Any:
+        self._env._state = state
+        return self._env.render()
+
+    def _read_rules(self) -> Rules:
+        env = self._env
+        strides = env.grid.strides if isinstance(env, MazeEnv) else ()
+        return Rules(
+            starts=env._starts,
+            strides=np.array(strides, np.int64),
+            limit=self.max_episode_steps or _NEVER,
+            same_step=self._mode is AutoresetMode.SAME_STEP,
+        )
+
+    @property
+    def _starts_are_certain(self) -> bool:
+        return len(self._rules.starts[0]) == 1
+
+    @property
+    def _masks(self) -> NDArray[np.int8]:
+        return self._env._mask
+
+    def _check_started(self, what: str) -> None:
+        if not self._started:
+            raise ResetNeeded(f"reset comes before {what}")
+
+    def _checked(self, actions: ArrayLike) -> NDArray[np.int64]:
+        array = np.asarray(actions)
+        num_actions = self._masks.shape[1]
+        if array.dtype.kind not in "iu":
+            raise TypeError(
+                f"actions must be integers in [0, {num_actions}), got dtype {array.dtype}"
+            )
+        if array.shape != (self.num_envs,):
+            raise ValueError(
+                f"actions must have shape ({self.num_envs},), one a sub-environment, got "
+                f"{array.shape}"
+            )
+        whole = array.astype(np.int64)  # and for compiled code always of the same kind
+        if not all_within(whole, num_actions):
+            bad = int(np.argmax((array < 0) | (array >= num_actions)))
+            raise ValueError(
+                f"the action of sub-environment {bad} must be in [0, {num_actions}), got "
+                f"{array[bad]}"
+            )
+        return whole
+
+    def _selected(self, options: dict[str, Any]) -> NDArray[np.bool_]:
+        """Take the reset mask out of the options: which copies start anew."""
+        if "reset_mask" not in options:
+            return np.ones(self.num_envs, bool)
+        mask = np.asarray(options.pop("reset_mask"))
+        if mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
+            raise ValueError(
+                f"options['reset_mask'] must hold booleans of shape ({self.num_envs},), got "
+                f"{mask.dtype} of shape {mask.shape}"
+            )
+        if not mask.any():
+            raise ValueError("options['reset_mask'] must select a sub-environment, it selects none")
+        if not mask.all():
+            self._check_started("a reset of some of the copies")
+        return mask
+
+    def _requested_starts(
+        self, options: Mapping[str, Any], selected: NDArray[np.bool_]
+    ) -> NDArray[np.int64] | None:
+        """Return where the caller wants each copy to start, None where it is to be drawn."""
+        # Another layout has the same goal and the same blocked positions: this model will do.
+        model = self._env.transition_model()
+        of_each = {
+            name: options[name]
+            for name, num_axes in (("state", 0), ("coords", 1))
+            if name in options and np.ndim(options[name]) > num_axes
+        }
+        if not of_each:
+            state = self._env._requested_start(options, model)
+            return None if state is None else np.full(self.num_envs, state)
+        for name, values in of_each.items():
+            if len(values) != self.num_envs:
+                raise ValueError(
+                    f"options[{name!r}] must be one for all sub-environments, or one for each of "
+                    f"{self.num_envs}, got {len(values)}"
+                )
+        states = np.zeros(self.num_envs, np.int64)
+        for i in np.flatnonzero(selected):
+            own = {name: values[i] for name, values in of_each.items()}
+            try:
+                state = self._env._requested_start({**options, **own}, model)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"sub-environment {i}: {error}") from None
+            assert state is not None
+            states[i] = state
+        return states
+
+    def _infos(
+        self,
+        states: NDArray[np.int64],
+        probabilities: NDArray[np.float64],
+        present: NDArray[np.bool_],
+    ) -> dict[str, Any]:
+        """Return the infos of some copies, 0 for the others."""
+        strides, own = self._rules.strides, states[present]
+        coords = np.empty((len(own), len(strides)), np.int64)
+        write_coords(strides, own, coords)
+
+        def among_all(values: NDArray[Any]) -> NDArray[Any]:
+            array = np.zeros((self.num_envs, *values.shape[1:]), values.dtype)
+            array[present] = values
+            return array
+
+        return _infos(
+            among_all(own),
+            among_all(probabilities[present]),
+            among_all(self._masks.take(own, axis=0)),
+            among_all(coords),
+            present,
+        )
+
+    def _final_infos(
+        self,
+        states: NDArray[np.int64],
+        probabilities: NDArray[np.float64],
+        over: NDArray[np.bool_],
+    ) -> dict[str, Any]:
+        """Return how the episodes ended of the copies that have started anew since."""
+        observations = np.full(self.num_envs, None, dtype=object)
+        observations[over] = states[over]
+        return {
+            "final_obs": observations,
+            "_final_obs": over.copy(),
+            "final_info": self._infos(states, probabilities, over),
+            "_final_info": over.copy(),
+        }
+
+
+def _infos(
+    states: NDArray[np.int64],
+    probabilities: NDArray[np.float64],
+    action_masks: NDArray[np.int8],
+    coords: NDArray[np.int64],
+    present: NDArray[np.bool_],
+) -> dict[str, Any]:
+    infos = {
+        "state": states,
+        "_state": present.copy(),
+        "prob": probabilities,
+        "_prob": present.copy(),
+        "action_mask": action_masks,
+        "_action_mask": present.copy(),
+    }
+    if coords.shape[1]:
+        infos |= {"coords": coords, "_coords": present.copy()}
+    return infos
+
+
+def _single_env(source: Any) -> TabularEnv:
+    """Return an environment of the vector environment's own."""
+    if isinstance(source, Model):
+        return TabularEnv(source)
+    if not isinstance(source, TabularEnv):
+        hint = "; give env.unwrapped" if isinstance(source, gym.Wrapper) else ""
+        raise TypeError(
+            f"source must be a TabularEnv, a TabularMDP or a MoveMDP, got {type(source).__name__}"
+            f"{hint}"
+        )
+    if type(source).step is not TabularEnv.step:
+        raise ValueError(
+            f"{type(source).__name__} has a step of its own, which a compiled step would pass "
+            "over; gymnasium.vector.SyncVectorEnv takes any environment"
+        )
+    if source.render_mode == "human":
+        raise ValueError(
+            "render_mode='human' shows one agent; a vector environment draws "
+            "'rgb_array' or 'ansi' for each of its copies"
+        )
+    return copy.deepcopy(source)
+
+
+def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        names = ", ".join(repr(known.value) for known in AutoresetMode)
+        raise ValueError(f"autoreset_mode must be {names}, got {mode!r}") from None
+
+
+# What the ids' `vector_entry_point` calls: the single environment checks all other arguments.
+
+
+def standard_maze(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
+    """Return N copies of StandardMaze-v0; arguments as for it and `TabularVectorEnv`."""
+    return _copies(StandardMazeEnv, num_envs, **kwargs)
+
+
+def terrain_maze(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
+    """Return N copies of TerrainMaze-v0; arguments as for it and `TabularVectorEnv`."""
+    return _copies(TerrainMazeEnv, num_envs, **kwargs)
+
+
+def nd_maze(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
+    """Return N copies of NDMaze-v0; arguments as for it and `TabularVectorEnv`."""
+    return _copies(NDMazeEnv, num_envs, **kwargs)
+
+
+def discretized_cartpole(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
+    """Return N copies of DiscretizedCartPole-v0; arguments as for it and `TabularVectorEnv`."""
+    return _copies(DiscretizedCartPoleEnv, num_envs, **kwargs)
+
+
+def _copies(
+    env_class: type[TabularEnv],
+    num_envs: int,
+    *,
+    max_episode_steps: int | None = None,
+    autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+    **kwargs: Any,
+) -> TabularVectorEnv:
+    return TabularVectorEnv(
+        env_class(**kwargs),
+        num_envs,
+        max_episode_steps=max_episode_steps,
+        autoreset_mode=autoreset_mode,
+    )

@@ -1,0 +1,30 @@
+"""Which keys move along which axis, by their codes in SDL, which pygame uses as they are."""
+
+from __future__ import annotations
+
+LEFT, RIGHT, DOWN, UP = 1073741904, 1073741903, 1073741905, 1073741906
+ESCAPE, SPACE = 27, 32
+
+# Of each axis the keys for -1 and +1, by their characters.
+_LETTERS = ("ad", "sw", "qe", "zc", "12", "34", "56", "78")
+_ARROWS = ((LEFT, RIGHT), (DOWN, UP))
+
+
+def axis_keys(num_dims: int) -> dict[tuple[int], int]:
+    """Return the action of each key: letters and digits, and arrows for the first two axes.
+
+    The keys are tuples of one code each, as `gymnasium.utils.play` takes combinations.
+    """
+    actions = {}
+    for axis in range(num_dims):
+        pairs = [tuple(map(ord, _LETTERS[axis])), *_ARROWS[axis : axis + 1]]
+        for pair in pairs:
+            actions.update({(code,): 2 * axis + end for end, code in enumerate(pair)})
+    return actions
+
+
+def describe_keys(num_dims: int) -> str:
+    """Return which keys move, in words."""
+    arrows = "arrows or WASD" if num_dims > 1 else "left and right, or A and D"
+    others = [f"{' '.join(_LETTERS[axis].upper())} (axis {axis})" for axis in range(2, num_dims)]
+    return ", ".join([arrows, *others])

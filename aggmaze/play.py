@@ -1,0 +1,280 @@
+"""Walk through an environment by the keyboard: ``python -m aggmaze.play StandardMaze-v0``.
+
+Nothing here knows the best way.  Who plans can pass an adviser, as ``aggmaze play`` does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.error import DependencyNotInstalled
+from numpy.typing import NDArray
+
+import aggmaze
+from aggmaze import keys
+from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
+from aggmaze.envs.maze import MazeEnv
+from aggmaze.envs.tabular import Model
+from aggmaze.move_mdp import MoveMDP
+from aggmaze.rendering.window import Key, Window
+from aggmaze.settings import make_env
+
+_FRAMES_PER_SECOND = 60
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What is known of a model.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (S,)
+        Optimal costs-to-go.
+    policy : ndarray of int, shape (S,)
+        A best action in each state.
+    gamma : float
+        The discount for which they are the best.
+    """
+
+    values: NDArray[np.float64]
+    policy: NDArray[np.int64]
+    gamma: float
+
+
+Adviser = Callable[[Model], Advice]
+
+
+class Game:
+    """An environment with a window, and what is played in it.
+
+    Parameters
+    ----------
+    env : gymnasium.Env
+        Made with ``render_mode="human"``.
+    seed : int, optional
+        Seeds the first episode, and by that all that follow.
+    adviser : callable, optional
+        Called with the model, and again with that of every new maze.
+
+    Attributes
+    ----------
+    advice : Advice or None
+        Of the model that is played.
+    over : bool
+        Whether the episode has ended.
+    quit : bool
+        Whether the player wants no more.
+    cost : float
+        Paid so far in the episode.
+    regret : float
+        What the actions of the episode cost more than the best ones, in expectation.
+    """
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        *,
+        seed: int | None = None,
+        adviser: Adviser | None = None,
+    ) -> None:
+        bare = env.unwrapped
+        if not isinstance(bare, MazeEnv | DiscretizedCartPoleEnv):
+            raise ValueError(
+                f"{env.spec.id if env.spec else type(bare).__name__} cannot be played here; "
+                f"{', '.join(aggmaze.ENV_IDS)} can"
+            )
+        if env.render_mode != "human":
+            raise ValueError(f"the environment needs render_mode='human', not {env.render_mode!r}")
+        self.env = env
+        self.bare = bare
+        self.quit = False
+        self._adviser = adviser
+        self._actions = {code: action for (code,), action in bare.get_keys_to_action().items()}
+        self._layout_seed = 0
+        self._advised = False
+        self._helps = True
+        self._notes: tuple[str, ...] = ()
+        self.window.frames_per_second = _FRAMES_PER_SECOND
+        self._plan()
+        self._begin(seed=seed)
+        self._refresh()
+
+    @property
+    def window(self) -> Window:
+        """The window that it is played in."""
+        return self.bare.window
+
+    def press(self, key: Key) -> None:
+        """Do what a key means; one that means nothing does nothing."""
+        letter = key.text.lower()
+        if key.code in self._actions:
+            if not self.over:
+                self._move(self._actions[key.code])
+        elif key.code == keys.ESCAPE:
+            self.quit = True
+        elif letter == "r":
+            self._begin()
+        elif letter == "n":
+            self._draw_another()
+        elif letter == "h":
+            self._helps = not self._helps
+        elif letter == "v" and self.advice is not None:
+            self._advised = not self._advised
+            self._draw_plan()
+        self._refresh()
+
+    def _plan(self) -> None:
+        self.advice = None
+        if self._adviser is not None:
+            self.advice = self._adviser(self.bare.transition_model())
+
+    def _begin(self, **arguments: Any) -> None:
+        # Lines are there from the first picture on, so that it keeps its size.
+        self.window.notes = self._notes or ("",) * (2 if self._adviser is None else 3)
+        _, info = self.env.reset(**arguments)
+        self._state: int = info["state"]
+        self.over = False
+        self.cost = self.regret = 0.0
+        self._last_regret: float | None = None
+        self._message = ""
+
+    def _move(self, action: int) -> None:
+        before, model = self._state, self.bare.transition_model()
+        available = self.bare.action_masks()[action]
+        _, reward, terminated, truncated, info = self.env.step(action)
+        self._state = info["state"]
+        self.cost -= float(reward)
+        if self.advice is not None:
+            rows = model.rows(before, before + 1)
+            Q = rows.costs[0] + self.advice.gamma * (rows.transitions @ self.advice.values)
+            self._last_regret = float(Q[action] - Q.min())
+            self.regret += self._last_regret
+        self._message = ""
+        if not available:
+            self._message = "that way is closed"
+        elif isinstance(model, MoveMDP) and model.successors[before, action] != self._state:
+            self._message = f"slipped, as happens with probability {1 - model.p:.3g}"
+        self.over = terminated or truncated
+        if self.over:
+            self._message = "the end" if terminated else "out of steps"
+
+    def _draw_another(self) -> None:
+        if not isinstance(self.bare, MazeEnv):
+            self._message = "there is no other of this"
+            return
+        try:
+            self._begin(options={"layout_seed": self._layout_seed + 1})
+        except ValueError as error:
+            self._message = str(error).removeprefix("options['layout_seed'] ")
+            return
+        self._layout_seed += 1
+        self._plan()
+        self._draw_plan()
+
+    def _draw_plan(self) -> None:
+        if self._advised and self.advice is not None:
+            self.bare.set_overlay(values=self.advice.values, policy=self.advice.policy)
+        else:
+            self.bare.set_overlay()
+
+    def _refresh(self) -> None:
+        """Write the lines below the picture, and show them."""
+        self._notes = (self._told(), self._keys_in_words() if self._helps else "H: help")
+        if self.advice is not None:
+            self._notes = (self._notes[0], self._advice_in_words(), self._notes[1])
+        self.window.notes = self._notes
+        self.env.render()
+
+    def _told(self) -> str:
+        return "     ".join(filter(None, (f"cost so far {self.cost:.6g}", self._message)))
+
+    def _advice_in_words(self) -> str:
+        assert self.advice is not None
+        if not self._advised:
+            return "V: show the optimum"
+        parts = [f"optimal cost-to-go {self.advice.values[self._state]:.6g}"]
+        if not self.over:
+            parts.append(f"best {self.bare.action_name(int(self.advice.policy[self._state]))}")
+        if self._last_regret is not None:
+            parts.append(f"regret of the move {self._last_regret:.4g}, so far {self.regret:.4g}")
+        return "     ".join(parts)
+
+    def _keys_in_words(self) -> str:
+        return f"{self.bare.keys_in_words}   R: again   N: new maze   H: hide this   Esc: quit"
+
+
+def play(
+    env: gym.Env[Any, Any], *, seed: int | None = None, adviser: Adviser | None = None
+) -> Game:
+    """Play until the window is closed or the player quits; the environment is closed then.
+
+    Parameters
+    ----------
+    env : gymnasium.Env
+        One of this project, made with ``render_mode="human"``.
+    seed, adviser
+        As for `Game`.
+
+    Returns
+    -------
+    Game
+        As it was left.
+
+    Raises
+    ------
+    ValueError
+        If it is another environment, or has another render mode.
+    OSError
+        If there is no screen.
+    gymnasium.error.DependencyNotInstalled
+        If pygame is missing.
+    """
+    try:
+        game = Game(env, seed=seed, adviser=adviser)
+        while not game.quit and not game.window.dismissed:
+            for key in game.window.pressed():
+                game.press(key)
+            time.sleep(1 / _FRAMES_PER_SECOND)
+    finally:
+        env.close()
+    return game
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m aggmaze.play",
+        description="Walk by the keyboard; `aggmaze play` knows the best way as well.",
+        epilog="Ends with 0, 2 on bad use, 130 on Ctrl-C.",
+    )
+    parser.add_argument("env_id", metavar="ENV", help=f"one of {', '.join(aggmaze.ENV_IDS)}")
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="argument of the environment: --set shape=8,8",
+    )
+    parser.add_argument("--seed", type=int, help="seeds the episodes")
+    given = parser.parse_args(arguments)
+    try:
+        play(make_env(given.env_id, given.settings, render_mode="human"), seed=given.seed)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except (ValueError, TypeError, OSError, MemoryError, DependencyNotInstalled) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

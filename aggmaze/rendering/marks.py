@@ -1,0 +1,122 @@
+"""Small pictures to be laid over cells: the goal, the agent, arrows, signs and lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFilter
+
+from aggmaze.rendering.colors import AGENT, GOAL, INK, WHITE
+
+SMALLEST_MARKER = 9
+SMALLEST_RINGED_MARKER = 12
+# Drawn larger and averaged, so that slanted edges are smooth.
+_OVERSAMPLING = 8
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A small picture with an opacity, to be laid over a cell's centre.
+
+    Parameters
+    ----------
+    colors : ndarray of float, shape (h, w, 3)
+        Levels in [0, 255].
+    opacity : ndarray of float, shape (h, w, 1)
+        0 leaves what lies below, 1 hides it.
+    """
+
+    colors: NDArray[np.float64]
+    opacity: NDArray[np.float64]
+
+    def draw(self, image: NDArray[np.uint8], cell: tuple[slice, slice]) -> None:
+        """Lay the marker over the centre of a cell of an image, in place."""
+        tops, lefts = (
+            np.array([(side.start + side.stop) // 2 - length // 2])
+            for side, length in zip(cell, self.opacity.shape, strict=False)
+        )
+        self.draw_all(image, tops, lefts)
+
+    def draw_all(
+        self, image: NDArray[np.uint8], tops: NDArray[np.int64], lefts: NDArray[np.int64]
+    ) -> None:
+        """Lay the marker over an image, in place, at each of some upper left corners."""
+        down, across = (
+            # The margin has room for all but the thickness of a line.
+            (firsts[:, np.newaxis] + np.arange(length)).clip(0, limit - 1)
+            for firsts, length, limit in zip(
+                (tops, lefts), self.opacity.shape, image.shape, strict=False
+            )
+        )
+        places = down[:, :, np.newaxis], across[:, np.newaxis, :]
+        below = image[places]
+        image[places] = np.rint(below + self.opacity * (self.colors - below))
+
+
+def goal_marker(size: int, outline: int) -> Marker:
+    """Return the goal's marker: an outlined square, ``size`` pixels wide."""
+    colors = np.empty((size, size, 3))
+    colors[:] = INK
+    colors[outline:-outline, outline:-outline] = GOAL
+    return Marker(colors, np.ones((size, size, 1)))
+
+
+def agent_marker(size: int, outline: int) -> Marker:
+    """Return the agent's marker: an outlined disc, ``size`` pixels wide."""
+    axis = np.arange(size) - (size - 1) / 2
+    distance = np.hypot(axis[:, np.newaxis], axis)[..., np.newaxis]
+
+    def disc(radius: float) -> NDArray[np.float64]:
+        covered: NDArray[np.float64] = np.clip(radius - distance + 0.5, 0.0, 1.0)
+        return covered
+
+    colors = np.empty((size, size, 3))
+    colors[:] = INK
+    radius = size / 2 - outline
+    if size >= SMALLEST_RINGED_MARKER:  # a smaller disc needs its pixels for the colour
+        colors += disc(radius) * (np.array(WHITE) - colors)
+        radius -= outline
+    colors += disc(radius) * (np.array(AGENT) - colors)
+    return Marker(colors, disc(size / 2))
+
+
+def bar_marker(height: int, width: int, color: tuple[int, int, int]) -> Marker:
+    """Return a solid rectangle, a piece of a line."""
+    return Marker(np.full((height, width, 3), color, dtype=np.float64), np.ones((height, width, 1)))
+
+
+@lru_cache(maxsize=64)
+def arrow_marker(size: int, axis: int, sign: int) -> Marker:
+    """Return an arrow ``size`` pixels wide that points along an axis, 0 to the right, 1 upwards."""
+    shaft = [(0.12, 0.42), (0.5, 0.42), (0.5, 0.2), (0.9, 0.5)]
+    mirrored = [(x, 1 - y) for x, y in reversed(shaft[:-1])]
+    marker = _haloed([shaft + mirrored], size)
+    turns = axis if sign > 0 else axis + 2
+    return Marker(np.rot90(marker.colors, turns), np.rot90(marker.opacity, turns))
+
+
+@lru_cache(maxsize=16)
+def sign_marker(size: int, sign: int) -> Marker:
+    """Return a plus or a minus, for a move out of the plane."""
+    level = [(0.15, 0.42), (0.85, 0.42), (0.85, 0.58), (0.15, 0.58)]
+    upright = [(y, x) for x, y in level]
+    return _haloed([level, upright] if sign > 0 else [level], size)
+
+
+def _haloed(polygons: list[list[tuple[float, float]]], size: int) -> Marker:
+    """Return polygons of the unit square in ink, with a light seam, seen on any colour."""
+    large = size * _OVERSAMPLING
+    image = Image.new("L", (large, large))
+    draw = ImageDraw.Draw(image)
+    for polygon in polygons:
+        draw.polygon([(x * large, y * large) for x, y in polygon], fill=255)
+    seam = image.filter(ImageFilter.MaxFilter(2 * max(_OVERSAMPLING // 2, large // 16) + 1))
+    ink, covered = (
+        np.asarray(of.reduce(_OVERSAMPLING), dtype=np.float64)[..., np.newaxis] / 255
+        for of in (image, seam)
+    )
+    share = np.divide(ink, covered, out=np.zeros_like(ink), where=covered > 0)
+    return Marker(share * np.array(INK) + (1 - share) * np.array(WHITE), covered)

@@ -1,0 +1,120 @@
+"""What is known of the states of an environment, to be drawn over its picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Overlay:
+    """Values, actions, groups and a path; what is None is not drawn.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (S,), optional
+        Costs-to-go.
+    policy : ndarray of int, shape (S,), optional
+        An action in each state.
+    labels : ndarray of int, shape (S,), optional
+        Mega-state of each state.
+    path : ndarray of int, optional
+        States in order.
+    """
+
+    values: NDArray[np.float64] | None = None
+    policy: NDArray[np.int64] | None = None
+    labels: NDArray[np.int64] | None = None
+    path: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        num_states: int,
+        num_actions: int,
+        *,
+        values: ArrayLike | None = None,
+        policy: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        path: Iterable[int] | None = None,
+    ) -> Overlay:
+        """Return an overlay of arrays of the caller, checked and copied.
+
+        Raises
+        ------
+        ValueError
+            If an array has another shape than (S,), the policy holds what is no action, labels are
+            negative, the path names what is no state, or no value is finite.
+        TypeError
+            If values are not real numbers, or the others not integers.
+        """
+        actions, states = f"actions in [0, {num_actions})", f"states in [0, {num_states})"
+        return cls(
+            values=None if values is None else _values(values, num_states),
+            policy=None
+            if policy is None
+            else _integers("policy", policy, num_states, actions, num_actions),
+            labels=None
+            if labels is None
+            else _integers("labels", labels, num_states, "at least 0"),
+            path=None if path is None else _integers("path", list(path), None, states, num_states),
+        )
+
+    @cached_property
+    def span(self) -> tuple[float, float]:
+        """Least and greatest finite value; of an overlay with values."""
+        assert self.values is not None
+        finite = self.values[np.isfinite(self.values)]
+        return float(finite.min()), float(finite.max())
+
+    @cached_property
+    def num_labels(self) -> int:
+        """Number of different labels; of an overlay with labels."""
+        assert self.labels is not None
+        return len(np.unique(self.labels))
+
+    def shares(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return where values lie between the least, 0, and the greatest, 1; NaN where infinite."""
+        low, high = self.span
+        finite = np.where(np.isfinite(values), values, np.nan)
+        return (finite - low) / (high - low) if high > low else 0.0 * finite
+
+
+def number(value: float) -> str:
+    """Write a number in few characters."""
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
+
+
+def _values(values: ArrayLike, num_states: int) -> NDArray[np.float64]:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"values must be real numbers, got {values!r}") from None
+    _check_shape("values", array, num_states)
+    if not np.isfinite(array).any():
+        raise ValueError("values must not all be infinite or NaN")
+    return array
+
+
+def _integers(
+    name: str, given: Any, num_states: int | None, allowed: str, below: int | None = None
+) -> NDArray[np.int64]:
+    array = np.array(given)
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(f"{name} must be integers, got {array.dtype}")
+    _check_shape(name, array, num_states)
+    bad = np.flatnonzero((array < 0) | (array >= (np.inf if below is None else below)))
+    if len(bad):
+        raise ValueError(f"{name}[{bad[0]}] must be {allowed}, got {array[bad[0]]}")
+    return array.astype(np.int64)
+
+
+def _check_shape(name: str, array: NDArray[Any], num_states: int | None) -> None:
+    if array.ndim != 1 or (num_states is not None and len(array) != num_states):
+        wanted = "one axis" if num_states is None else f"shape ({num_states},), one a state"
+        raise ValueError(f"{name} must have {wanted}, got shape {array.shape}")

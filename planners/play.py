@@ -1,0 +1,27 @@
+"""The best way, for those who play: what `aggmaze.play` shows beside the game."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aggmaze.envs.tabular import Model
+from aggmaze.play import Advice, Adviser
+from planners.solve import solve
+
+
+def adviser(gamma: float, **options: Any) -> Adviser:
+    """Return an adviser who solves each model that is played.
+
+    Parameters
+    ----------
+    gamma : float
+        Discount in [0, 1).
+    **options
+        As for `solve`.
+    """
+
+    def advise(model: Model) -> Advice:
+        result = solve(model, gamma=gamma, **options)
+        return Advice(result.values, result.policy, gamma)
+
+    return advise

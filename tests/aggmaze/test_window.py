@@ -1,0 +1,331 @@
+"""Windows: what they show, and that each of them minds its own business."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.error import DependencyNotInstalled
+from numpy.typing import NDArray
+
+import aggmaze
+from aggmaze.rendering import window as windows
+from aggmaze.rendering.window import Key, Window
+
+pygame = pytest.importorskip("pygame")
+every_id = pytest.mark.parametrize("env_id", aggmaze.ENV_IDS)
+
+
+@pytest.fixture(autouse=True)
+def _no_screen(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    yield
+    pygame.quit()
+
+
+def checkered(height: int, width: int) -> NDArray[np.uint8]:
+    picture = np.indices((height, width)).sum(axis=0) % 2 * 200
+    return np.repeat(picture[..., np.newaxis], 3, axis=2).astype(np.uint8)
+
+
+def human(env_id: str = "StandardMaze-v0", **options: Any) -> Any:
+    return gym.make(env_id, render_mode="human", **options)
+
+
+def happens(kind: int, of: Window, **what: Any) -> None:
+    pygame.event.post(pygame.event.Event(kind, window=of._window, **what))
+
+
+class TestWindow:
+    def test_a_picture_that_fits_is_shown_pixel_for_pixel(self) -> None:
+        window = Window("a", 60)
+        window.show(lambda area: checkered(300, 400), "step 1")
+        seen = window.pixels()
+        assert seen.shape[1] == 400
+        np.testing.assert_array_equal(seen[:300], checkered(300, 400))
+        assert len(np.unique(seen[300:])) > 5, "text below the picture"
+        window.close()
+
+    def test_a_large_one_is_scaled_down_as_a_whole(self) -> None:
+        window = Window("a", 60)
+        picture = np.zeros((3000, 1500, 3), np.uint8)
+        picture[:1500], picture[1500:] = (255, 0, 0), (0, 0, 255)
+        window.show(lambda area: picture)
+        seen = window.pixels()
+        red, blue = (
+            np.argwhere((np.abs(seen.astype(int) - colour) < 20).all(axis=2))
+            for colour in ((255, 0, 0), (0, 0, 255))
+        )
+        assert np.ptp(red[:, 0]) == pytest.approx(np.ptp(blue[:, 0]), abs=3)
+        height = np.ptp(red[:, 0]) + np.ptp(blue[:, 0])
+        assert height / np.ptp(red[:, 1]) == pytest.approx(2, rel=0.03)
+
+    def test_the_picture_is_drawn_for_the_room_that_there_is(self) -> None:
+        asked: list[tuple[int, int]] = []
+
+        def draw(area: tuple[int, int]) -> NDArray[np.uint8]:
+            asked.append(area)
+            return checkered(area[1] // 2 * 2, area[0] // 2 * 2)
+
+        window = Window("a", 60)
+        window.show(draw)
+        assert max(asked[0]) <= 640
+        window._window.size = (500, 333)
+        happens(pygame.WINDOWSIZECHANGED, window, x=500, y=333)
+        window.pressed()
+        width, height = asked[-1]
+        assert width == 500
+        assert window.pixels().shape == (333, 500, 3)
+        assert height < 333, "room for the text"
+        np.testing.assert_array_equal(
+            window.pixels()[: height // 2 * 2, :500], checkered(height // 2 * 2, 500)
+        )
+
+    def test_notes_are_lines_below(self) -> None:
+        window = Window("a", 60)
+        window.notes = ("one", "two")
+        window.show(lambda area: checkered(300, 400), "status")
+        first = window.pixels()
+        window.notes = ("one", "three")
+        window.show(lambda area: checkered(300, 400), "status")
+        assert first.shape == window.pixels().shape
+        np.testing.assert_array_equal(first[:300], window.pixels()[:300])
+        assert not np.array_equal(first, window.pixels())
+
+    def test_keys_go_to_the_window_that_has_them(self) -> None:
+        first, second = Window("a", 60), Window("b", 60)
+        for window in (first, second):
+            window.show(lambda area: checkered(200, 300))
+        happens(pygame.KEYDOWN, second, key=97, unicode="a")
+        happens(pygame.KEYDOWN, first, key=98, unicode="b")
+        happens(pygame.KEYUP, first, key=98)
+        assert first.pressed() == [Key(98, "b")]
+        assert second.pressed() == [Key(97, "a")]
+        assert first.pressed() == second.pressed() == []
+
+    def test_reading_a_window_that_is_not_open(self) -> None:
+        with pytest.raises(RuntimeError, match="not open"):
+            Window("a", 60).pixels()
+
+    def test_a_user_closes_one_of_two(self) -> None:
+        first, second = Window("a", 60), Window("b", 60)
+        for window in (first, second):
+            window.show(lambda area: checkered(200, 300))
+        happens(pygame.WINDOWCLOSE, first)
+        second.show(lambda area: checkered(100, 300))
+        assert first.dismissed
+        assert not first.is_open
+        assert second.is_open
+        first.show(lambda area: checkered(200, 300))
+        assert not first.is_open, "who closed it does not want to see it"
+        first.close()
+        first.show(lambda area: checkered(200, 300))
+        assert first.is_open
+        assert not first.dismissed
+
+    @pytest.mark.parametrize("quits", ["display.quit", "quit", "both", "quit and begin again"])
+    def test_others_quit_pygame(self, quits: str) -> None:
+        window = Window("a", 60)
+        window.show(lambda area: checkered(200, 300))
+        if quits in ("display.quit", "both"):
+            pygame.display.quit()
+        if quits != "display.quit":
+            pygame.quit()
+        if quits == "quit and begin again":
+            pygame.display.init()
+            pygame.display.set_mode((50, 50))
+        assert window.pressed() == []
+        window.show(lambda area: checkered(200, 300))
+        np.testing.assert_array_equal(window.pixels()[:200, :300], checkered(200, 300))
+        window.close()
+        window.close()
+
+    def test_events_of_others_stay_in_the_queue(self) -> None:
+        window = Window("a", 60)
+        window.show(lambda area: checkered(200, 300))
+        pygame.display.set_mode((50, 50))
+        pygame.event.clear()
+        pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=97, unicode="a", window=None))
+        pygame.event.post(pygame.event.Event(pygame.QUIT))
+        window.show(lambda area: checkered(200, 300))
+        assert window.pressed() == []
+        kinds = [event.type for event in pygame.event.get()]
+        assert pygame.KEYDOWN in kinds
+        assert pygame.QUIT in kinds
+
+    def test_without_pygame(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "pygame", None)
+        with pytest.raises(DependencyNotInstalled, match=r"pip install .pygame-ce>=2\.5"):
+            Window("a", 60).show(lambda area: checkered(2, 2))
+
+    def test_with_another_pygame(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delattr(pygame, "Window")
+        with pytest.raises(DependencyNotInstalled, match="pip uninstall pygame pygame-ce"):
+            Window("a", 60).show(lambda area: checkered(2, 2))
+
+    def test_without_a_screen(self) -> None:
+        code = (
+            "import gymnasium as gym, aggmaze\n"
+            "env = gym.make('StandardMaze-v0', render_mode='human')\n"
+            "try: env.reset()\n"
+            "except OSError as error: print(error)"
+        )
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
+        } | {"SDL_VIDEODRIVER": "x11"}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=True,
+        )
+        assert "cannot open a window" in done.stdout
+        assert "SDL_VIDEODRIVER=dummy" in done.stdout
+
+
+class TestHumanMode:
+    @every_id
+    def test_reset_and_step_show_by_themselves(self, env_id: str) -> None:
+        env = human(env_id)
+        assert not env.unwrapped.window.is_open
+        env.reset(seed=0)
+        pictures = [env.unwrapped.window.pixels()]
+        actions = np.random.default_rng(0).integers(env.action_space.n, size=6).tolist()
+        for action in actions:
+            env.step(action)
+            pictures.append(env.unwrapped.window.pixels())
+        assert len({picture.tobytes() for picture in pictures}) == len(pictures), (
+            "steps are counted"
+        )
+        assert env.render() is None
+        np.testing.assert_array_equal(env.unwrapped.window.pixels(), pictures[-1])
+        env.close()
+
+    @every_id
+    def test_only_then_is_a_window_opened(self, env_id: str) -> None:
+        pygame.quit()
+        for mode in (None, "rgb_array", "ansi"):
+            env = gym.make(env_id, render_mode=mode)
+            env.reset(seed=0)
+            env.step(0)
+            if mode is not None:
+                env.render()
+            env.close()
+        assert not pygame.display.get_init()
+
+    @every_id
+    def test_two_at_once_one_closed(self, env_id: str) -> None:
+        first, second = human(env_id), human(env_id)
+        for env in (first, second):
+            env.reset(seed=0)
+        first.close()
+        first.close()
+        assert not first.unwrapped.window.is_open
+        second.step(1)
+        assert second.unwrapped.window.is_open
+        assert second.unwrapped.window.pixels().any()
+        first.unwrapped.render()
+        assert first.unwrapped.window.is_open
+        assert second.unwrapped.window.is_open
+        first.close()
+        second.close()
+
+    @every_id
+    def test_another_environment_beside_it(self, env_id: str) -> None:
+        env, lake = human(env_id), gym.make("FrozenLake-v1", render_mode="human")
+        env.reset(seed=0)
+        lake.reset(seed=0)
+        env.step(0)
+        env.close()
+        lake.step(0)  # its window has survived
+        env.reset(seed=0)
+        lake.close()  # which quits pygame
+        env.step(0)
+        assert env.unwrapped.window.is_open
+        env.close()
+
+    @every_id
+    @pytest.mark.parametrize(
+        "duplicate",
+        [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))],
+        ids=["copy", "pickle"],
+    )
+    def test_a_copy_opens_a_window_of_its_own(self, env_id: str, duplicate: Any) -> None:
+        env = human(env_id)
+        env.reset(seed=0)
+        env.step(0)
+        twin = duplicate(env)
+        assert env.unwrapped.window.is_open
+        assert not twin.unwrapped.window.is_open
+        for each in (env, twin):
+            each.step(1)
+        np.testing.assert_array_equal(twin.unwrapped.window.pixels(), env.unwrapped.window.pixels())
+        twin.close()
+        assert env.unwrapped.window.is_open
+        env.close()
+
+    def test_a_walk_goes_on_when_the_user_closes_the_window(self) -> None:
+        env = human()
+        env.reset(seed=0)
+        happens(pygame.WINDOWCLOSE, env.unwrapped.window)
+        for _ in range(3):
+            env.step(0)
+        env.reset()
+        assert not env.unwrapped.window.is_open
+        env.close()
+        env.reset()
+        assert env.unwrapped.window.is_open
+        env.close()
+
+    def test_a_resized_maze_is_drawn_anew(self) -> None:
+        env = human(shape=(10, 10))
+        env.reset(seed=0)
+        window = env.unwrapped.window
+        for size in ((900, 500), (300, 700), (1200, 1150)):
+            window._window.size = size
+            happens(pygame.WINDOWSIZECHANGED, window)
+            window.pressed()
+            colours = np.unique(window.pixels()[: size[1] - 60].reshape(-1, 3), axis=0)
+            assert len(colours) < 200, "edges are sharp: nothing was stretched"
+        env.close()
+
+    @pytest.mark.parametrize("shape", [(1, 300), (300, 1), (2, 1), (300, 300), (1, 2)])
+    def test_any_shape_fits_the_screen(self, shape: tuple[int, int]) -> None:
+        env = human(shape=shape)
+        env.reset(seed=0)
+        height, width, _ = env.unwrapped.window.pixels().shape
+        screen = pygame.display.get_desktop_sizes()[0]
+        assert width <= screen[0]
+        assert height <= screen[1]
+        env.close()
+
+    def test_the_title_is_the_id(self) -> None:
+        env = human("NDMaze-v0")
+        env.reset()
+        assert env.unwrapped.window.title == "NDMaze-v0"
+        env.close()
+
+    def test_frames_a_second(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[float] = []
+
+        class Clock:
+            def tick(self, frames_per_second: float) -> None:
+                asked.append(frames_per_second)
+
+        monkeypatch.setattr(windows, "_SCREENLESS", ())
+        monkeypatch.setattr(pygame.time, "Clock", Clock)
+        env = human()
+        env.reset(seed=0)
+        env.step(0)
+        assert asked == [env.metadata["render_fps"]] * 2
+        env.close()
