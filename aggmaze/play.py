@@ -14,7 +14,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.error import DependencyNotInstalled
 from numpy.typing import NDArray
 
 import aggmaze
@@ -238,9 +237,11 @@ def play(
     """
     try:
         game = Game(env, seed=seed, adviser=adviser)
-        while not game.quit and not game.window.dismissed:
+        while True:
             for key in game.window.pressed():
                 game.press(key)
+            if game.quit or game.window.dismissed:
+                break
             time.sleep(1 / _FRAMES_PER_SECOND)
     finally:
         env.close()
@@ -270,7 +271,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    except (ValueError, TypeError, OSError, MemoryError, DependencyNotInstalled) as error:
+    except (ValueError, TypeError, OSError, MemoryError, gym.error.Error) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

@@ -248,6 +248,7 @@ def _settle(terminal, rules, batch):  # type: ignore[no-untyped-def]
         rewards[i] = 0.0 - rewards[i]
         num_steps[i] += 1
         truncated[i] = limit <= num_steps[i]
+    for i in range(len(states)):
         terminated[i] = terminal[np.uintp(states[i])]
     for i in range(len(states)):
         if ended[i]:

@@ -56,7 +56,7 @@ _USER_ERRORS = (
     OSError,
     ModuleNotFoundError,
     MemoryError,
-    gym.error.DependencyNotInstalled,
+    gym.error.Error,
 )
 
 

@@ -8,3 +8,6 @@ from hypothesis import settings
 # and in continuous integration always the same examples.
 settings.register_profile("aggmaze", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("aggmaze")
+
+# No test opens a window on a screen.
+os.environ.setdefault("SDL_VIDEODRIVER", "dummy")

@@ -228,8 +228,7 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
             batch.coords,
             np.ones(n, bool),
         )
-        over = batch.terminated | batch.truncated
-        if rules.same_step and over.any():
+        if rules.same_step and (over := batch.terminated | batch.truncated).any():
             infos |= self._final_infos(batch.final_states, batch.final_probabilities, over)
         return self._states.copy(), batch.rewards, batch.terminated, batch.truncated, infos
 

@@ -41,10 +41,10 @@ VECTOR_BASELINE: Variant = ("CartPole-v1", {})
 SINGLE_BASELINE: Variant = ("FrozenLake-v1", {})
 
 # Actions are drawn before the clock runs, and gone through again and again: more of them than a
-# processor can learn by heart.
+# processor can learn by heart, in turns that are long beside the first steps with cold caches.
 NUM_ACTIONS = 200_000
 NUM_SINGLE_STEPS = 5_000
-LEAST_STEPS = 30
+LEAST_STEPS = 100
 
 FIRST_STEP = """
 import sys, time

@@ -24,8 +24,7 @@ every_id = pytest.mark.parametrize("env_id", aggmaze.ENV_IDS)
 
 
 @pytest.fixture(autouse=True)
-def _no_screen(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+def _pygame_as_at_first() -> Any:
     yield
     pygame.quit()
 
