@@ -12,6 +12,7 @@ from planners.evaluation import evaluate
 from planners.iterate import Progress
 from planners.normalize import normalized
 from planners.policies import greedy, q_values
+from planners.regret import with_regret
 from planners.result import History, SolveResult, Status
 from planners.rollout import Rollouts, rollout
 from planners.solve import METHODS, solve
@@ -32,4 +33,5 @@ __all__ = [
     "q_values",
     "rollout",
     "solve",
+    "with_regret",
 ]

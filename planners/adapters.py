@@ -6,34 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
-from gymnasium import wrappers
 
 from aggmaze.checks import is_real
+from aggmaze.env_model import env_model
 from aggmaze.formats.discrete_dp import is_discrete_dp
 from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
 from planners.bellman import Model
-
-# The `step` of wrappers under which the model of the environment inside still holds; a subclass
-# with a step of its own is not among them.
-_HARMLESS_STEPS = {
-    wrapper.step
-    for wrapper in (
-        gym.Wrapper,
-        gym.ObservationWrapper,
-        wrappers.Autoreset,
-        wrappers.FrameStackObservation,
-        wrappers.HumanRendering,
-        wrappers.NormalizeObservation,
-        wrappers.OrderEnforcing,
-        wrappers.PassiveEnvChecker,
-        wrappers.RecordEpisodeStatistics,
-        wrappers.RecordVideo,
-        wrappers.RenderCollection,
-        wrappers.TimeAwareObservation,
-        wrappers.TimeLimit,
-    )
-}
 
 
 def as_model(source: Any) -> Model:
@@ -58,7 +37,7 @@ def as_model(source: Any) -> Model:
     if isinstance(source, TabularMDP | MoveMDP):
         return source.validate()
     if isinstance(source, gym.Env):
-        return _env_model(source)
+        return env_model(source)
     if isinstance(source, Mapping):
         return TabularMDP.from_gym_P(source)
     if isinstance(source, tuple) and len(source) == 2:
@@ -69,33 +48,6 @@ def as_model(source: Any) -> Model:
         "expected a TabularMDP, a MoveMDP, an environment with transition_model() or P, such a P, "
         "a tuple (P, R) of transition matrices and rewards, or a quantecon DiscreteDP, got "
         f"{_kind(source)}"
-    )
-
-
-def _env_model(env: gym.Env[Any, Any]) -> Model:
-    inner: Any = env
-    while isinstance(inner, gym.Wrapper):
-        if hasattr(type(inner), "transition_model"):
-            break  # it knows what it does to the model
-        if type(inner).step not in _HARMLESS_STEPS:
-            raise ValueError(
-                f"wrapper {type(inner).__name__} may change rewards or actions, so the model of "
-                "the environment inside need not hold; give the environment below it, or define "
-                "transition_model() on the wrapper"
-            )
-        inner = inner.env
-    if hasattr(inner, "transition_model"):
-        model = inner.transition_model()
-        if not isinstance(model, TabularMDP | MoveMDP):
-            raise TypeError(
-                f"transition_model() of {_name(env)} must return a TabularMDP or a MoveMDP, got "
-                f"{type(model).__name__}"
-            )
-        return model.validate()
-    if hasattr(inner, "P"):
-        return TabularMDP.from_gym_P(inner.P, initial=getattr(inner, "initial_state_distrib", None))
-    raise TypeError(
-        f"{_name(env)} exposes no transition model: it has neither transition_model() nor P"
     )
 
 
@@ -116,9 +68,3 @@ def check_gamma(gamma: float) -> float:
 def _kind(source: Any) -> str:
     name = type(source).__name__
     return f"a {name} of {len(source)}" if isinstance(source, tuple | list) else name
-
-
-def _name(env: gym.Env[Any, Any]) -> str:
-    if env.spec is not None:
-        return env.spec.id
-    return type(env.unwrapped).__name__

@@ -116,6 +116,11 @@ class MazeEnv(TabularEnv):
         """The passages, the heights, the goal and the blocked positions of the maze."""
         return self._layout
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether a seed draws any of the maze, rather than all being given."""
+        return self._layout is not self._given
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[int, dict[str, Any]]:

@@ -106,7 +106,8 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
     def single_env(self) -> TabularEnv:
         """The environment whose copies these are, with its ``grid``, ``layout`` and model.
 
-        Where it stands itself means nothing; leave it there.
+        It draws them too: what its ``set_overlay`` is told is in every picture.  Where it stands
+        itself means nothing; leave it there.
         """
         return self._env
 

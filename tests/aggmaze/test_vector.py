@@ -632,6 +632,20 @@ class TestRender:
             single.reset(options={"state": state})
             assert np.array_equal(picture, single.render())
 
+    @env_ids
+    def test_overlays(self, env_id: str) -> None:
+        env: Any = gym.make_vec(env_id, num_envs=2, render_mode="rgb_array")
+        states, _ = env.reset(seed=0)
+        plain = env.render()
+        values = np.arange(env.single_observation_space.n, dtype=float)
+        env.unwrapped.single_env.set_overlay(values=values)
+        single = bare((env_id, {}), render_mode="rgb_array")
+        single.set_overlay(values=values)
+        for state, before, picture in zip(states.tolist(), plain, env.render(), strict=True):
+            single.reset(options={"state": state})
+            assert np.array_equal(picture, single.render())
+            assert before.shape != picture.shape or not np.array_equal(before, picture)
+
     def test_without_a_mode(self) -> None:
         env = gym.make_vec("StandardMaze-v0", num_envs=2)
         env.reset(seed=0)

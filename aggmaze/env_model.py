@@ -1,0 +1,80 @@
+"""The exact model of an environment, found through wrappers that leave it as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+from gymnasium import wrappers
+
+from aggmaze.mdp import TabularMDP
+from aggmaze.move_mdp import MoveMDP
+
+# The `step` of wrappers under which the model of the environment inside still holds; a subclass
+# with a step of its own is not among them.
+_HARMLESS_STEPS = {
+    wrapper.step
+    for wrapper in (
+        gym.Wrapper,
+        gym.ObservationWrapper,
+        wrappers.Autoreset,
+        wrappers.FrameStackObservation,
+        wrappers.HumanRendering,
+        wrappers.NormalizeObservation,
+        wrappers.OrderEnforcing,
+        wrappers.PassiveEnvChecker,
+        wrappers.RecordEpisodeStatistics,
+        wrappers.RecordVideo,
+        wrappers.RenderCollection,
+        wrappers.TimeAwareObservation,
+        wrappers.TimeLimit,
+    )
+}
+
+
+def env_model(env: gym.Env[Any, Any]) -> TabularMDP | MoveMDP:
+    """Return the validated model of an environment, possibly under wrappers.
+
+    Parameters
+    ----------
+    env : gymnasium.Env
+        It offers ``transition_model()``, or a table ``P`` as Gymnasium's toy-text environments do.
+
+    Raises
+    ------
+    ValueError
+        If the model is not valid, or the environment sits under a wrapper that may change rewards
+        or actions.
+    TypeError
+        If there is no model in it.
+    """
+    inner: Any = env
+    while isinstance(inner, gym.Wrapper):
+        if hasattr(type(inner), "transition_model"):
+            break  # it knows what it does to the model
+        if type(inner).step not in _HARMLESS_STEPS:
+            raise ValueError(
+                f"wrapper {type(inner).__name__} may change rewards or actions, so the model of "
+                "the environment inside need not hold; give the environment below it, or define "
+                "transition_model() on the wrapper"
+            )
+        inner = inner.env
+    if hasattr(inner, "transition_model"):
+        model = inner.transition_model()
+        if not isinstance(model, TabularMDP | MoveMDP):
+            raise TypeError(
+                f"transition_model() of {_name(env)} must return a TabularMDP or a MoveMDP, got "
+                f"{type(model).__name__}"
+            )
+        return model.validate()
+    if hasattr(inner, "P"):
+        return TabularMDP.from_gym_P(inner.P, initial=getattr(inner, "initial_state_distrib", None))
+    raise TypeError(
+        f"{_name(env)} exposes no transition model: it has neither transition_model() nor P"
+    )
+
+
+def _name(env: gym.Env[Any, Any]) -> str:
+    if env.spec is not None:
+        return env.spec.id
+    return type(env.unwrapped).__name__

@@ -1,0 +1,161 @@
+"""Observations of states: one formula each, for one environment and for many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from aggmaze.checks import check_integer
+from aggmaze.grid import Grid
+from aggmaze.layouts.layout import Layout
+from aggmaze.memory import check_memory
+from aggmaze.rendering.colors import BACKGROUND
+from aggmaze.rendering.raster import Raster
+
+#: What Stable-Baselines3's convolutional network asks of each side of an image.
+SMALLEST_IMAGE = 36
+#: What the last axis of a local view tells of a position, each 0 or 1, the height between them.
+LOCAL_VIEW_CHANNELS = ("free", "left", "right", "down", "up", "goal", "height")
+
+
+class Encoder(Protocol):
+    """Observations of states."""
+
+    @property
+    def space(self) -> spaces.Space[Any]:
+        """The space of one observation."""
+        ...
+
+    def encode(self, states: NDArray[np.int64]) -> NDArray[Any]:
+        """Return an observation of each state, shape (N, ...), in a new array."""
+        ...
+
+
+class CoordinateEncoder:
+    """Coordinates of states on a grid.
+
+    Parameters
+    ----------
+    grid : Grid
+        States beyond it, such as having failed, are seen at its last position.
+    normalized : bool
+        Whether each axis runs from -1 to 1, or counts positions from 0.
+    """
+
+    def __init__(self, grid: Grid, *, normalized: bool) -> None:
+        self._normalized = normalized
+        self._grid = grid
+        self._lengths = np.array(grid.shape)
+        if normalized:
+            self.space: spaces.Space[Any] = spaces.Box(-1.0, 1.0, (grid.num_dims,), np.float32)
+        else:
+            self.space = spaces.MultiDiscrete(self._lengths)
+
+    def encode(self, states: NDArray[np.int64]) -> NDArray[Any]:
+        """Return coordinates, shape (N, D)."""
+        coords = self._grid.coords(np.minimum(states, self._grid.num_states - 1))
+        if not self._normalized:
+            return coords
+        spans = np.maximum(self._lengths - 1, 1)
+        middle = np.where(self._lengths > 1, 1.0, 0.0)
+        return (2.0 * coords / spans - middle).astype(np.float32)
+
+
+class OneHotEncoder:
+    """A vector of zeros with a one at the state.
+
+    Parameters
+    ----------
+    num_states : int
+    """
+
+    def __init__(self, num_states: int) -> None:
+        check_memory(8 * num_states, f"one-hot observations of {num_states:,} states")
+        self.space = spaces.Box(0.0, 1.0, (num_states,), np.float32)
+
+    def encode(self, states: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return vectors, shape (N, S)."""
+        (num_states,) = self.space.shape
+        hot = np.zeros((len(states), num_states), dtype=np.float32)
+        hot[np.arange(len(states)), states] = 1.0
+        return hot
+
+
+class ImageEncoder:
+    """Pictures of a maze with the agent in it.
+
+    Parameters
+    ----------
+    layout : Layout
+    size : int
+        Length in pixels that the longer side comes close to.
+    sides : pair of int, optional
+        Height and width that the pictures must have; they are framed to it.
+    """
+
+    def __init__(self, layout: Layout, size: int, sides: Sequence[int] | None = None) -> None:
+        self._raster = Raster(layout, check_integer("size", size, least=SMALLEST_IMAGE))
+        height, width, _ = self._raster.shape
+        if sides is None:
+            # Mazes of one shape differ by a border where one of them has no walls at all.
+            sides = [max(SMALLEST_IMAGE, side + 4) for side in (height, width)]
+        self._place = np.s_[
+            (sides[0] - height) // 2 : (sides[0] - height) // 2 + height,
+            (sides[1] - width) // 2 : (sides[1] - width) // 2 + width,
+        ]
+        self.space = spaces.Box(0, 255, (*sides, 3), np.uint8)
+
+    def encode(self, states: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return pictures, shape (N, H, W, 3)."""
+        pictures = np.empty((len(states), *self.space.shape), dtype=np.uint8)
+        pictures[:] = BACKGROUND
+        for picture, state in zip(pictures, states.tolist(), strict=True):
+            picture[self._place] = self._raster.frame(state)
+        return pictures
+
+
+class LocalViewEncoder:
+    """What lies around the agent.
+
+    Parameters
+    ----------
+    layout : Layout
+        Of two dimensions.
+    radius : int
+        Positions seen in each direction.
+    """
+
+    def __init__(self, layout: Layout, radius: int) -> None:
+        grid = layout.grid
+        if grid.num_dims != 2:
+            raise ValueError(
+                f"a local view is a square: it needs a maze of 2 dimensions, not {grid.num_dims}"
+            )
+        self._radius = check_integer("radius", radius, least=1)
+        side, channels = 2 * self._radius + 1, len(LOCAL_VIEW_CHANNELS)
+        nx, ny = grid.shape
+        padded = (nx + side - 1, ny + side - 1, channels)
+        check_memory(4 * int(np.prod(padded)), f"local views of radius {radius}")
+        features = np.zeros((grid.num_states, channels), dtype=np.float32)
+        features[:, 0] = layout.free()
+        features[:, 1:5] = layout.available()
+        features[layout.goal, 5] = 1.0
+        if layout.heights is not None:
+            features[:, 6] = np.where(layout.free(), layout.heights, 0.0)
+        self._grid = grid
+        self._padded = np.zeros(padded, dtype=np.float32)
+        inside = slice(self._radius, self._radius + nx), slice(self._radius, self._radius + ny)
+        self._padded[inside] = features.reshape(nx, ny, channels)
+        self.space = spaces.Box(0.0, 1.0, (side, side, channels), np.float32)
+
+    def encode(self, states: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return views, shape (N, 2 r + 1, 2 r + 1, 7), rows from above, columns from the left."""
+        coords = self._grid.coords(states)
+        offsets = np.arange(2 * self._radius + 1)
+        columns = coords[:, 0, np.newaxis, np.newaxis] + offsets
+        rows = coords[:, 1, np.newaxis, np.newaxis] + offsets[::-1, np.newaxis]
+        return self._padded[columns, rows]
