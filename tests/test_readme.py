@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import sys
@@ -13,6 +14,8 @@ import pytest
 
 import aggmaze
 import planners
+from aggmaze.keys import ESCAPE
+from aggmaze.rendering.window import Key, Window
 from planners import cli
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,13 +36,15 @@ def test_the_python_examples_run_and_arrive(capsys: pytest.CaptureFixture[str]) 
             found = planners.arrival(names["env"], names["result"])
             assert found.share_of_states == 1.0
             assert found.share_of_starts == 1.0
-    bound, observed, share, loss, chosen = capsys.readouterr().out.splitlines()
+    bound, observed, share, loss, chosen, regret = capsys.readouterr().out.splitlines()
     assert "converged" in bound
     values = [float(number) for number in observed.split()]
     assert abs(values[0] - values[1]) < 1.0
     assert share == "1.0"
     assert chosen.startswith("forest_policy_iteration chosen for a 100 x 100 grid")
     assert 0.0 < float(loss) < 20.0
+    told = ast.literal_eval(regret)
+    assert 0.0 <= told["discounted"] <= told["sum"]
     # Staying in state 1 with action 1 gains 2 a step.
     values = planners.solve(names["model"], gamma=0.9, tol=1e-9).values
     assert values[1] == pytest.approx(-20.0)
@@ -50,6 +55,8 @@ def test_the_commands_run_and_arrive(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "300")
+    # Who plays gives up at once.
+    monkeypatch.setattr(Window, "pressed", lambda self: [Key(ESCAPE, "")])
     commands = [
         shlex.split(line, comments=True)
         for block in blocks("sh")
