@@ -34,7 +34,14 @@ class DiscretizedCartPoleEnv(TabularEnv):
     points drawn uniformly; then it moves by Gymnasium's own physics, and the cell that it comes to
     is the next state.  CartPole itself remembers where in its cell it is, and lasts longer or
     shorter under the same policy: the wrapper `aggmaze.DiscretizedCartPole` around CartPole-v1
-    shows cells of the real thing, with this same model.
+    shows cells of the real thing, with this same model.  As it starts, with `render_mode="ansi"`:
+
+    ```text
+    position          -2.40 |....A...| 2.40
+    velocity          -3.00 |...A....| 3.00
+    angle             -0.21 |......A.....| 0.21
+    angular velocity  -3.50 |......A......| 3.50
+    ```
 
     ## Action Space
     `Discrete(2)`: 0 pushes the cart to the left, 1 to the right.
@@ -72,7 +79,34 @@ class DiscretizedCartPoleEnv(TabularEnv):
       most that, and should be no less: the chain would not see the pole fall.
     - `sub_points`: points of a cell along each axis, 3 by default.
     - `sutton_barto_reward`: False by default.
-    - `render_mode`: "rgb_array" (the centre of the cell), "ansi" or None.
+    - `render_mode`: None (default), "human" (a window), "rgb_array" (the centre of the cell) or
+      "ansi".
+
+    The defaults, in full:
+
+    ```python
+    import gymnasium as gym
+    import aggmaze
+
+    env = gym.make(
+        "DiscretizedCartPole-v0",
+        bins=(8, 8, 12, 13),
+        limits=None,
+        sub_points=3,
+        sutton_barto_reward=False,
+        render_mode=None,
+    )
+    ```
+
+    A policy of the chain, tried on the real thing:
+
+    ```python
+    import planners
+
+    env = aggmaze.DiscretizedCartPole(gym.make("CartPole-v1"))
+    result = planners.solve(env, gamma=0.99)
+    assert planners.rollout(env, result, episodes=3, seed=0).lengths.min() == 500
+    ```
 
     ## Version History
     - v0: first version.

@@ -22,7 +22,31 @@ class NDMazeEnv(MazeEnv):
     ## Description
     The multi-dimensional mazes of Chen et al., "An Adaptive State Aggregation Algorithm for Markov
     Decision Processes", section "MDP problems".  See StandardMaze-v0 and TerrainMaze-v0 for what
-    the two kinds are; the goal is position (0, ..., 0) unless chosen.
+    the two kinds are; the goal is position (0, ..., 0) unless chosen.  Of `shape=(2, 2, 2)` with
+    `render_mode="ansi"` one sees the slices through the agent:
+
+    ```text
+    axes 0 (right) and 1 (up)
+    +---+---+
+    |     A |
+    +   +---+
+    |   |   |
+    +---+---+
+
+    axes 0 (right) and 2 (up)
+    +---+---+
+    |     A |
+    +---+   +
+    |       |
+    +---+---+
+
+    axes 1 (right) and 2 (up)
+    +---+---+
+    |   | A |
+    +   +   +
+    |   |   |
+    +---+---+
+    ```
 
     ## Action Space
     `Discrete(2 D)`: action `2 k` moves by -1 and action `2 k + 1` by +1 along axis `k`.
@@ -36,7 +60,12 @@ class NDMazeEnv(MazeEnv):
     `coords` of a free position, and `layout_seed`.
 
     ## Rewards
-    As in StandardMaze-v0 or TerrainMaze-v0.
+    Of kind "standard" a move gives `-step_cost`, a move into the goal `+goal_reward` instead.  Of
+    kind "terrain", with `climb = H(next) - H(here)`, a move gives `-(step_cost + climb)` for
+    `cost="shifted"`, `-climb` for "difference", `-(step_cost + max(0, climb))` for "climb", and a
+    move into the goal `goal_reward` more.  All times `cost_scale`, in whose unit values and
+    returns are then.  Choosing an unavailable move stays in place and gives
+    `-max(0, largest move cost)`, so it never pays.
 
     ## Episode End
     Terminates at the goal: state 0 unless `goal` or the text says otherwise.  Truncates after 1000
@@ -56,14 +85,58 @@ class NDMazeEnv(MazeEnv):
     ## Arguments
     - `shape`: positions along each axis, (6, 6, 6) by default.
     - `kind`: "standard" (default) or "terrain".
-    - `generator`, `loops`: for the kind "standard" only, as in StandardMaze-v0.
-    - `terrain`, `smoothness`, `cost`: for the kind "terrain" only, as in TerrainMaze-v0.
+    - `generator`: "kruskal" (default) or "depth_first" (long corridors); for the kind "standard"
+      only, as is
+    - `loops`: share of the remaining walls opened after generation, 0 by default.
+    - `terrain`: "smooth" (default), "fractal" or "uniform"; for the kind "terrain" only, as are
+    - `smoothness`: standard deviation of the smooth heights in positions, a twentieth of the shape
+      by default, and
+    - `cost`: "shifted" (default), "difference" or "climb".
     - `layout`: a maze of two dimensions as text, as in both; it settles the shape.
     - `start`: "corner" (default), "uniform", or coordinates, one an axis.
     - `goal`: coordinates, which come before the `G` of the text; (0, ..., 0) without either.  The
       corner opposite a goal that is in no corner is the one farthest from it, at the upper end of
       an axis where both are as far.
-    - `layout_seed`, `step_cost`, `goal_reward`, `cost_scale`, `p`, `render_mode`: as in both.
+    - `layout_seed`: makes the maze or the heights, 0 by default; `reset(seed=...)` never changes
+      it.
+    - `step_cost`, `goal_reward`, `cost_scale`: 1 by default.
+    - `p`: in (0, 1], 1 by default.
+    - `render_mode`: None (default), "human" (a window), "rgb_array" or "ansi".
+
+    The defaults, in full, None being those of the kind:
+
+    ```python
+    import gymnasium as gym
+    import aggmaze
+
+    env = gym.make(
+        "NDMaze-v0",
+        shape=(6, 6, 6),
+        kind="standard",
+        layout=None,
+        layout_seed=0,
+        generator=None,
+        loops=None,
+        terrain=None,
+        smoothness=None,
+        cost=None,
+        step_cost=1.0,
+        goal_reward=1.0,
+        cost_scale=1.0,
+        p=1.0,
+        start="corner",
+        goal=None,
+        render_mode=None,
+    )
+    ```
+
+    A terrain of five dimensions:
+
+    ```python
+    env = gym.make("NDMaze-v0", shape=(4,) * 5, kind="terrain", p=0.9)
+    assert env.observation_space.n == 4**5
+    assert env.action_space.n == 10
+    ```
 
     ## Version History
     - v0: first version.

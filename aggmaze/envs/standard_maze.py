@@ -17,7 +17,18 @@ class StandardMazeEnv(MazeEnv):
     The standard maze of Chen et al., "An Adaptive State Aggregation Algorithm for Markov Decision
     Processes", section "MDP problems": a grid of positions joined by a random spanning tree.  The
     agent walks from the top right corner to the goal at the bottom left.  `layout=` takes a maze
-    of your own as text instead.
+    of your own as text instead.  With `shape=(4, 3)` and `render_mode="ansi"` it looks like this,
+    `A` being the agent and `G` the goal:
+
+    ```text
+    +---+---+---+---+
+    |       |   | A |
+    +   +---+   +   +
+    |               |
+    +---+---+   +---+
+    | G             |
+    +---+---+---+---+
+    ```
 
     ## Action Space
     `Discrete(4)`: 0 LEFT, 1 RIGHT, 2 DOWN, 3 UP, one position each.
@@ -33,8 +44,8 @@ class StandardMazeEnv(MazeEnv):
 
     ## Rewards
     Each move gives `-step_cost`, a move into the goal `+goal_reward` instead; all times
-    `cost_scale`.  Choosing an unavailable move stays in place and gives
-    `-max(0, largest move cost)`, so it never pays.
+    `cost_scale`, in whose unit values and returns are then.  Choosing an unavailable move stays in
+    place and gives `-max(0, largest move cost)`, so it never pays.
 
     ## Episode End
     Terminates at the goal: state 0 unless `goal` or the text says otherwise.  Truncates after 1000
@@ -66,7 +77,46 @@ class StandardMazeEnv(MazeEnv):
     - `goal`: coordinates, which come before the `G` of the text; (0, 0) without either.  The corner
       opposite a goal that is in no corner is the one farthest from it, the right and the upper one
       where two are as far.
-    - `render_mode`: "rgb_array", "ansi" or None.
+    - `render_mode`: None (default), "human" (a window), "rgb_array" or "ansi".
+
+    The defaults, in full:
+
+    ```python
+    import gymnasium as gym
+    import aggmaze
+
+    env = gym.make(
+        "StandardMaze-v0",
+        shape=(20, 20),
+        layout=None,
+        layout_seed=0,
+        generator="kruskal",
+        loops=0.0,
+        step_cost=1.0,
+        goal_reward=1.0,
+        cost_scale=1.0,
+        p=1.0,
+        start="corner",
+        goal=None,
+        render_mode=None,
+    )
+    ```
+
+    A slippery maze of your own, with more than one way:
+
+    ```python
+    env = gym.make(
+        "StandardMaze-v0",
+        p=0.9,
+        layout='''
+        ......S
+        .###.#.
+        G....#.
+        ''',
+    )
+    observation, info = env.reset(seed=0)
+    assert info["coords"].tolist() == [6, 2]
+    ```
 
     ## Version History
     - v0: first version.

@@ -24,7 +24,18 @@ class TerrainMazeEnv(MazeEnv):
     Processes", section "MDP problems": an open grid whose positions have heights in [0, 1].  The
     agent walks from the top right corner to the goal at the bottom left.  `layout=` takes walls and
     blocked cells as text; `TerrainMazeEnv.from_heights` and `from_image` make terrains from heights
-    that are given.
+    that are given.  With `shape=(4, 3)` and `render_mode="ansi"` it looks like this, digits being
+    the first decimal of the heights:
+
+    ```text
+    +---+---+---+---+
+    | 7   6   2   A |
+    +   +   +   +   +
+    | 4   2   8   2 |
+    +   +   +   +   +
+    | G   5   9   0 |
+    +---+---+---+---+
+    ```
 
     ## Action Space
     `Discrete(4)`: 0 LEFT, 1 RIGHT, 2 DOWN, 3 UP, one position each.
@@ -42,8 +53,9 @@ class TerrainMazeEnv(MazeEnv):
     With `climb = H(next) - H(here)` a move gives `-(step_cost + climb)` for `cost="shifted"`
     (never positive at the default step cost; the paper's difference of heights, "normalized
     appropriately"), `-climb` for "difference", `-(step_cost + max(0, climb))` for "climb"; a move
-    into the goal `goal_reward` more; all times `cost_scale`.  Choosing an unavailable move stays in
-    place and gives `-max(0, largest move cost)`, so it never pays.
+    into the goal `goal_reward` more; all times `cost_scale`, in whose unit values and returns are
+    then; heights lie in [0, 1].  Choosing an unavailable move stays in place and gives
+    `-max(0, largest move cost)`, so it never pays.
 
     ## Episode End
     Terminates at the goal: state 0 unless `goal` or the text says otherwise.  Truncates after 1000
@@ -80,7 +92,39 @@ class TerrainMazeEnv(MazeEnv):
     - `goal`: coordinates, which come before the `G` of the text; (0, 0) without either.  The corner
       opposite a goal that is in no corner is the one farthest from it, the right and the upper one
       where two are as far.
-    - `render_mode`: "rgb_array", "ansi" or None.
+    - `render_mode`: None (default), "human" (a window), "rgb_array" or "ansi".
+
+    The defaults, in full:
+
+    ```python
+    import gymnasium as gym
+    import aggmaze
+
+    env = gym.make(
+        "TerrainMaze-v0",
+        shape=(20, 20),
+        layout=None,
+        layout_seed=0,
+        terrain="smooth",
+        smoothness=None,
+        cost="shifted",
+        step_cost=1.0,
+        goal_reward=1.0,
+        cost_scale=1.0,
+        p=1.0,
+        start="corner",
+        goal=None,
+        render_mode=None,
+    )
+    ```
+
+    Mountains in which the agent starts anywhere:
+
+    ```python
+    env = gym.make("TerrainMaze-v0", terrain="fractal", cost="climb", start="uniform", p=0.95)
+    observation, info = env.reset(seed=0)
+    assert env.unwrapped.layout.heights.max() == 1.0
+    ```
 
     ## Version History
     - v0: first version.

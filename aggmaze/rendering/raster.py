@@ -65,7 +65,7 @@ GLYPH_SCALE = 2
 LABEL_PADDING = 4
 
 # Cells, without lines, in which marks can be told apart.
-SMALLEST_MARKED_CELL = 7
+SMALLEST_MARKED_CELL = 12
 # On open ground without room in each cell, one mark stands for a square of about so many pixels.
 MARK_EVERY = 14
 _SMALLEST_OUTLINED_CELL = 3
@@ -273,7 +273,7 @@ class Raster:
     overlay : Overlay, optional
         Drawn over the maze.  Values are colours, explained by a legend on the right; labels are
         colours, or lines between them where there are values too; the policy is arrows, a plus or
-        a minus where the move leaves the plane, in cells of seven pixels and more, and on open
+        a minus where the move leaves the plane, in cells of twelve pixels and more, and on open
         ground of smaller cells in some; the path is a line.
 
     Attributes
@@ -323,7 +323,7 @@ class Raster:
         if inside < SMALLEST_MARKED_CELL:
             # Between walls one cell says nothing of the next.
             self._mark_every = 0 if layout.num_walls > 0 else math.ceil(MARK_EVERY / edge)
-        self._mark_size = min(max(inside * 6 // 10, 5), 26) if self._mark_every == 1 else 11
+        self._mark_size = min(inside * 6 // 10, 26) if self._mark_every == 1 else 11
         self._thickness = max(1, inside // 8)
         # Room for markers that are larger than the cells at the border.
         self._margin = max(0, (goal_size - inside) // 2 - thickness)

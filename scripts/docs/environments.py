@@ -1,0 +1,160 @@
+"""Write the pages of docs/environments/ from the environments' docstrings, with a picture of each.
+
+``--check`` writes nothing, and says which differ from what would be written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "environments"
+
+# Id, page, arguments of the environment in the picture, discount of the policy that it shows.
+PAGES: list[tuple[str, str, dict[str, Any], float]] = [
+    ("StandardMaze-v0", "standard_maze", {"shape": (12, 12)}, 0.97),
+    ("TerrainMaze-v0", "terrain_maze", {"shape": (40, 40), "terrain": "fractal"}, 0.98),
+    ("NDMaze-v0", "nd_maze", {"shape": (5, 5, 5)}, 0.97),
+    ("DiscretizedCartPole-v0", "discretized_cartpole", {}, 0.99),
+]
+# Renderings of one picture by different versions of Pillow differ in the smoothing of letters.
+_LARGEST_MEAN_DIFFERENCE = 2.0
+
+
+def main() -> int:
+    """Run the script and return its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 on differences")
+    if not parser.parse_args().check:
+        write(FOLDER)
+        print(f"wrote {FOLDER}")
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder))
+        different = differences(Path(folder), FOLDER)
+    for name in different:
+        print(f"{name} is not what python scripts/docs/environments.py writes", file=sys.stderr)
+    return 1 if different else 0
+
+
+def write(folder: Path) -> None:
+    """Write all pages and pictures to a folder."""
+    from PIL import Image
+
+    rows = []
+    for env_id, name, arguments, gamma in PAGES:
+        (folder / f"{name}.md").write_text(page(env_id, name), encoding="utf-8")
+        frame = Image.fromarray(picture(env_id, arguments, gamma))
+        frame.save(folder / f"{name}.png", optimize=True)
+        rows.append(f"| [{env_id}]({name}.md) | {summary(env_id)} |")
+    (folder / "README.md").write_text(index(rows), encoding="utf-8")
+
+
+def differences(made: Path, kept: Path) -> list[str]:
+    """Return the names of the files that differ, or are missing."""
+    return [
+        path.name
+        for path in sorted(made.iterdir())
+        if not (kept / path.name).is_file() or not _alike(path, kept / path.name)
+    ]
+
+
+def page(env_id: str, name: str) -> str:
+    """Return the page of an environment."""
+    import gymnasium as gym
+
+    import aggmaze  # noqa: F401
+
+    env = gym.make(env_id)
+    text = inspect.getdoc(type(env.unwrapped)) or ""
+    first, _, rest = text.partition("\n")
+    lines = [
+        "<!-- Made by scripts/docs/environments.py from the docstring of "
+        f"{type(env.unwrapped).__name__}. -->",
+        "",
+        f"# {env_id}",
+        "",
+        f"![{env_id}, with its optimal policy]({name}.png)",
+        "",
+        first,
+        "",
+        "| | |",
+        "|---|---|",
+        f"| Action space | `{env.action_space}` |",
+        f"| Observation space | `{env.observation_space}` |",
+        f'| Import | `gymnasium.make("{env_id}")` |',
+        f'| Many at once | `gymnasium.make_vec("{env_id}", num_envs=64)` |',
+        f"| Render modes | {', '.join(env.metadata['render_modes'])} |",
+        "",
+        # A docstring cannot hold its own quotes.
+        rest.strip().replace(".  ", ". ").replace("'''", '"""'),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def index(rows: list[str]) -> str:
+    """Return the page that lists the others."""
+    return "\n".join(
+        [
+            "<!-- Made by scripts/docs/environments.py. -->",
+            "",
+            "# Environments",
+            "",
+            "| id | what it is |",
+            "|---|---|",
+            *rows,
+            "",
+            "[Using them](using.md): windows and overlays, playing, many at once, wrappers, mazes "
+            "to train and to test on.",
+            "",
+        ]
+    )
+
+
+def summary(env_id: str) -> str:
+    """Return the first line of an environment's docstring."""
+    import gymnasium as gym
+
+    import aggmaze  # noqa: F401
+
+    return (inspect.getdoc(type(gym.make(env_id).unwrapped)) or "").split("\n")[0]
+
+
+def picture(env_id: str, arguments: dict[str, Any], gamma: float) -> Any:
+    """Return a picture of an environment with its optimal policy, and values where there is room."""
+    import gymnasium as gym
+
+    import aggmaze  # noqa: F401
+    import planners
+
+    env = gym.make(env_id, render_mode="rgb_array", **arguments)
+    env.reset(seed=0)
+    result = planners.solve(env, gamma=gamma)
+    overlay: dict[str, Any] = {"policy": result.policy}
+    if hasattr(env.unwrapped, "layout"):
+        overlay["path"] = True
+    if getattr(getattr(env.unwrapped, "layout", None), "heights", None) is None:
+        overlay["values"] = result.values  # which would hide heights
+    env.unwrapped.set_overlay(**overlay)  # type: ignore[attr-defined]
+    return env.render()
+
+
+def _alike(made: Path, kept: Path) -> bool:
+    if made.suffix != ".png":
+        return made.read_text(encoding="utf-8") == kept.read_text(encoding="utf-8")
+    import numpy as np
+    from PIL import Image
+
+    first, second = (np.asarray(Image.open(path).convert("RGB"), int) for path in (made, kept))
+    if first.shape != second.shape:
+        return False
+    return bool(np.abs(first - second).mean() <= _LARGEST_MEAN_DIFFERENCE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
