@@ -383,8 +383,10 @@ class Raster:
         point = tuple(int(x) for x in self.layout.grid.coords(shown))
         image = self._static(point).copy()
         if len(trail) > 1:
+            states = np.asarray(trail[-LONGEST_TRAIL:])
             for panel in self.panels:
-                self._draw_line(image, panel, np.asarray(trail[-LONGEST_TRAIL:]), point, AGENT)
+                self._draw_line(image, panel, states, point, WHITE, 1)
+                self._draw_line(image, panel, states, point, AGENT)
         if state is not None:
             for panel in self.panels:
                 self._agent.draw(image, _cell(panel, point))

@@ -126,7 +126,7 @@ def summary(env_id: str) -> str:
 
 
 def picture(env_id: str, arguments: dict[str, Any], gamma: float) -> Any:
-    """Return a picture of an environment with its optimal policy, and values where there is room."""
+    """Return a picture of an environment with its optimal policy, and values where they fit."""
     import gymnasium as gym
 
     import aggmaze  # noqa: F401

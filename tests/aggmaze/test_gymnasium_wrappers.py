@@ -102,7 +102,7 @@ def test_human_rendering(env_id: str) -> None:
 
 @every_id
 def test_record_video(env_id: str, tmp_path: Path) -> None:
-    pytest.importorskip("moviepy")
+    pytest.importorskip("moviepy", reason="pip install aggmaze[video]; .ci/run does")
     from moviepy import VideoFileClip
 
     env = wrappers.RecordVideo(
