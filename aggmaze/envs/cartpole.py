@@ -185,4 +185,4 @@ class DiscretizedCartPoleEnv(TabularEnv):
         return pictures.frame(self.cells, self._physics, self._state, self._overlay)
 
     def _picture(self, area: tuple[int, int]) -> NDArray[np.uint8]:
-        return self._frame()
+        return pictures.frame(self.cells, self._physics, self._state, self._overlay, area)

@@ -34,7 +34,11 @@ _MARGIN = 1.25
 
 
 def frame(
-    cells: Cells, physics: Physics, state: int, overlay: Overlay | None = None
+    cells: Cells,
+    physics: Physics,
+    state: int,
+    overlay: Overlay | None = None,
+    area: tuple[int, int] = SIZE,
 ) -> NDArray[np.uint8]:
     """Draw the centre of a cell, or a pole that lies where it has failed.
 
@@ -46,14 +50,18 @@ def frame(
     overlay : Overlay, optional
         Of the cell, its value is pointed at on a scale, its action is an arrow on the cart, and its
         mega-state is the colour of the cart and named below it.
+    area : pair of int
+        Width and height of the room for the picture, which is three to two.
 
     Returns
     -------
-    ndarray of uint8, shape (400, 600, 3)
+    ndarray of uint8, shape (400, 600, 3), or what fits into the area
     """
-    scale = _OVERSAMPLING
     width, height = SIZE
-    image = Image.new("RGB", (width * scale, height * scale), FLOOR)
+    factor = min(area[0] / width, area[1] / height)
+    scale = _OVERSAMPLING * factor
+    pixels_wide, pixels_high = (max(1, int(length * factor)) for length in SIZE)
+    image = Image.new("RGB", (_OVERSAMPLING * pixels_wide, _OVERSAMPLING * pixels_high), FLOOR)
     draw = ImageDraw.Draw(image)
     constants = dict(physics.constants)
     pixels_per_metre = width / (2 * _MARGIN * constants["x_threshold"])
@@ -67,7 +75,9 @@ def frame(
         return [scale * left, scale * top, scale * right - 1, scale * bottom - 1]
 
     draw.rectangle(box(0, _GROUND, width, height), fill=BACKGROUND)
-    draw.line([0, scale * _GROUND, scale * width, scale * _GROUND], fill=WALL, width=scale)
+    draw.line(
+        [0, scale * _GROUND, scale * width, scale * _GROUND], fill=WALL, width=max(1, round(scale))
+    )
     for end in (-1, 1):  # where the track ends
         x = width / 2 + end * constants["x_threshold"] * pixels_per_metre
         draw.line([scale * x, scale * (_GROUND - 8), scale * x, scale * (_GROUND + 8)], fill=WALL)
@@ -101,19 +111,21 @@ def frame(
             (scale * centre, scale * (_GROUND + 24)),
             f"mega-state {overlay.labels[state]}",
             fill=INK,
-            font=ImageFont.load_default(scale * 14),
+            font=ImageFont.load_default(max(1.0, scale * 14)),
             anchor="mm",
         )
-    pixels = np.array(image.reduce(scale), dtype=np.uint8)
+    pixels = np.array(image.reduce(_OVERSAMPLING), dtype=np.uint8)
     if overlay.policy is not None and not failed:
         sign = 2 * int(overlay.policy[state]) - 1
-        side = centre + sign * (_CART[0] / 2 + _ARROW / 2)
-        top, left = _GROUND - (_CART[1] + _ARROW) // 2, int(side) - _ARROW // 2
-        arrow_marker(_ARROW, 0, sign).draw_all(pixels, np.array([top]), np.array([left]))
+        middle = centre + sign * (_CART[0] + _ARROW) / 2, _GROUND - _CART[1] / 2
+        size = max(3, round(factor * _ARROW))
+        left, top = (np.array([int(factor * place) - size // 2]) for place in middle)
+        arrow_marker(size, 0, sign).draw_all(pixels, top, left)
     if legend.is_needed(overlay):
         value = None if overlay.values is None else float(overlay.values[state])
         key = legend.draw(overlay, value)
-        pixels[: key.shape[0], -key.shape[1] :] = key
+        if key.shape[0] < pixels_high and key.shape[1] < pixels_wide:
+            pixels[: key.shape[0], -key.shape[1] :] = key
     return pixels
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import gymnasium as gym
 import gymnasium.utils.play
+import matplotlib
 import numpy as np
 import pytest
 
@@ -21,6 +22,8 @@ from aggmaze import keys
 from aggmaze.play import Advice, Game, main, play
 from aggmaze.rendering.window import Key
 
+# Gymnasium's module asks matplotlib for windows, for all that come after.
+matplotlib.use("agg")
 pygame = pytest.importorskip("pygame")
 LEFT, RIGHT, DOWN, UP = (Key(code, "") for code in (keys.LEFT, keys.RIGHT, keys.DOWN, keys.UP))
 ESCAPE = Key(keys.ESCAPE, "\x1b")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 import aggmaze
 from aggmaze.rendering import window as windows
+from aggmaze.rendering.colors import GOAL
 from aggmaze.rendering.window import Key, Window
 
 pygame = pytest.importorskip("pygame")
@@ -296,6 +297,23 @@ class TestHumanMode:
             window.pressed()
             colours = np.unique(window.pixels()[: size[1] - 60].reshape(-1, 3), axis=0)
             assert len(colours) < 200, "edges are sharp: nothing was stretched"
+        env.close()
+
+    def test_a_resized_cart_is_drawn_anew(self) -> None:
+        env = human("DiscretizedCartPole-v0")
+        env.reset(seed=0)
+        window = env.unwrapped.window
+        env.unwrapped.set_overlay(
+            policy=np.ones(env.observation_space.n, int), values=np.arange(env.observation_space.n)
+        )
+        widths = []
+        for size in ((900, 700), (300, 400), (280, 160), (450, 200)):
+            window._window.size = size
+            happens(pygame.WINDOWSIZECHANGED, window)
+            window.pressed()
+            pole = np.argwhere((window.pixels() == GOAL).all(axis=2))
+            widths.append(np.ptp(pole[:, 0]))
+        assert widths[0] > 2.5 * widths[1] > 2.5 * widths[2]
         env.close()
 
     @pytest.mark.parametrize("shape", [(1, 300), (300, 1), (2, 1), (300, 300), (1, 2)])
