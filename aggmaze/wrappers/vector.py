@@ -7,7 +7,7 @@ Other vector environments take the wrappers of single ones:
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
@@ -27,16 +27,19 @@ from aggmaze.wrappers.encoders import (
 )
 from aggmaze.wrappers.regret import RegretTable, Values
 
-_Wrapper = VectorWrapper[Any, Any, Any, Any, Any]
+if TYPE_CHECKING:
+    _Wrapper = VectorWrapper[Any, Any, Any, Any, Any]
+else:  # older versions of Gymnasium do not know what it is a wrapper of
+    _Wrapper = VectorWrapper
 
 
 class StateObservation(_Wrapper):
     """Observations that an encoder makes of states, what the wrappers below share."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+        self._bare = _native(env)
         super().__init__(env)
         single.check_states(type(self).__name__, env.single_observation_space, env)
-        self._bare = _native(env)
         self._encoder = self._make_encoder()
         self.single_observation_space = self._encoder.space
         self.observation_space = batch_space(self._encoder.space, self.num_envs)
@@ -149,9 +152,9 @@ class RegretWrapper(_Wrapper):
         *,
         buffer_length: int = 100,
     ) -> None:
+        self._bare = _native(env)
         super().__init__(env)
         check_integer("buffer_length", buffer_length, least=1)
-        self._bare = _native(env)
         self._mode = self._bare.metadata["autoreset_mode"]
         self._table = RegretTable(self._bare.transition_model, values, gamma)
         self.regret_queue: deque[float] = deque(maxlen=buffer_length)

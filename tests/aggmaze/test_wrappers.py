@@ -195,7 +195,7 @@ class TestObservations:
     def test_other_vectors_are_refused(self, name: str) -> None:
         with pytest.raises(TypeError, match="SyncVectorEnv; wrap each of its environments"):
             wrap(name, gym.make_vec("StandardMaze-v0", 2, vectorization_mode="sync"))
-        with pytest.raises(TypeError, match=r"(?i)expected .*vector"):
+        with pytest.raises(TypeError, match="expected a vector environment"):
             getattr(vector, name)(gym.make("StandardMaze-v0"))
 
     def test_one_over_another_is_refused(self) -> None:
