@@ -10,6 +10,7 @@ is then opened again.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -149,6 +150,8 @@ class Window:
     def _open(self, pygame: Any, draw: Draw) -> None:
         try:
             pygame.display.init()
+            if pygame.display.get_driver() in _SCREENLESS and "SDL_VIDEODRIVER" not in os.environ:
+                raise pygame.error("there is no screen")
             screen = pygame.display.get_desktop_sizes()[0]
             size = self._size
             if size is None:

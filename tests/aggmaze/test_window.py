@@ -170,7 +170,8 @@ class TestWindow:
         with pytest.raises(DependencyNotInstalled, match="pip uninstall pygame pygame-ce"):
             Window("a", 60).show(lambda area: checkered(2, 2))
 
-    def test_without_a_screen(self) -> None:
+    @pytest.mark.parametrize("driver", ["x11", None])
+    def test_without_a_screen(self, driver: str | None) -> None:
         code = (
             "import gymnasium as gym, aggmaze\n"
             "env = gym.make('StandardMaze-v0', render_mode='human')\n"
@@ -181,7 +182,7 @@ class TestWindow:
             name: value
             for name, value in os.environ.items()
             if name not in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
-        } | {"SDL_VIDEODRIVER": "x11"}
+        } | ({} if driver is None else {"SDL_VIDEODRIVER": driver})
         done = subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,
