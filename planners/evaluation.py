@@ -23,7 +23,9 @@ from planners.result import Status
 from planners.solvers.value_iteration import ValueIteration, ValueIterationOptions
 
 
-def evaluate(model_or_env: Any, policy: ArrayLike, gamma: float) -> NDArray[np.float64]:
+def evaluate(
+    model_or_env: Any, policy: ArrayLike, gamma: float, *, allow_unavailable: bool = False
+) -> NDArray[np.float64]:
     """Return the costs-to-go of a policy, exact within rounding.
 
     Whatever the linear solver makes of it, the last sweep bounds the error, as `solve` does, and
@@ -37,6 +39,9 @@ def evaluate(model_or_env: Any, policy: ArrayLike, gamma: float) -> NDArray[np.f
         Actions, or the probability of each action.
     gamma : float
         Discount in [0, 1).
+    allow_unavailable : bool
+        Whether the policy may choose unavailable actions, which stay in place and pay, as agents
+        do that know nothing of masks.  By default such a policy is refused.
 
     Returns
     -------
@@ -49,7 +54,7 @@ def evaluate(model_or_env: Any, policy: ArrayLike, gamma: float) -> NDArray[np.f
         If the policy does not fit the model, or gamma is not in [0, 1).
     """
     model = as_model(model_or_env)
-    chain = policy_model(model, policy)
+    chain = policy_model(model, policy, allow_unavailable=allow_unavailable)
     operators = backups(chain, check_gamma(gamma))
     equations = ChainEquations(chain.transitions, chain.terminal, operators.gamma)
     start = equations.solve(chain.costs[:, 0]).values

@@ -173,7 +173,7 @@ def _breadth_first(indptr, indices, sources):  # type: ignore[no-untyped-def]
     return distances, nearest
 
 
-def policy_model(model: Model, policy: ArrayLike) -> TabularMDP:
+def policy_model(model: Model, policy: ArrayLike, *, allow_unavailable: bool = False) -> TabularMDP:
     """Return the model with one action only, the policy's.
 
     Parameters
@@ -182,13 +182,16 @@ def policy_model(model: Model, policy: ArrayLike) -> TabularMDP:
     policy : array_like of int, shape (S,), or of float, shape (S, A)
         Actions, or the probability of each action.  For a model with added states the policy may
         leave those out.
+    allow_unavailable : bool
+        Whether it may choose masked actions, which stay in place and pay.
 
     Raises
     ------
     ValueError
-        If an action is out of range or masked, or a row does not hold probabilities.
+        If an action is out of range, or masked and that is not allowed, or a row does not hold
+        probabilities.
     """
-    weights = _policy_weights(model, policy)
+    weights = _policy_weights(model, policy, allow_unavailable)
     if isinstance(model, MoveMDP):
         rows = model.policy_rows(0, model.num_states, weights)
         transitions, costs = rows.transitions, rows.costs
@@ -213,7 +216,9 @@ def _mixed_rows(
     return mixer @ model.transitions, costs[:, np.newaxis]
 
 
-def _policy_weights(model: Model, policy: ArrayLike) -> NDArray[np.float64]:
+def _policy_weights(
+    model: Model, policy: ArrayLike, allow_unavailable: bool
+) -> NDArray[np.float64]:
     """Return the probability of each action, shape (S, A)."""
     array = np.asarray(policy)
     num_states, num_actions = model.num_states, model.num_actions
@@ -225,7 +230,6 @@ def _policy_weights(model: Model, policy: ArrayLike) -> NDArray[np.float64]:
         raise ValueError(
             f"policy must have shape ({listed},) or ({listed}, {num_actions}), got {array.shape}"
         )
-    mask = model.action_mask
     weights = np.zeros((num_states, num_actions))
     weights[len(array) :, 0] = 1.0
     if array.ndim == 1:
@@ -247,10 +251,10 @@ def _policy_weights(model: Model, policy: ArrayLike) -> NDArray[np.float64]:
                 f"policy[{bad[0]}] = {array[bad[0]]} must be probabilities that sum to 1"
             )
         weights[: len(array)] = array
-    bad = np.flatnonzero(((weights > 0) & ~mask).any(axis=1))
-    if len(bad):
-        action = int(np.flatnonzero((weights[bad[0]] > 0) & ~mask[bad[0]])[0])
-        raise ValueError(f"policy chooses action {action} in state {bad[0]}, which is unavailable")
+    refused = np.argwhere((weights > 0) & ~model.action_mask)
+    if len(refused) and not allow_unavailable:
+        state, action = refused[0]
+        raise ValueError(f"policy chooses action {action} in state {state}, which is unavailable")
     return weights
 
 

@@ -180,5 +180,5 @@ def _promised(env: gym.Env[Any, Any], policy: ArrayLike, gamma: float | None) ->
         return None  # no model, or not one that holds for what the wrappers make of it
     if gamma is None:
         return None
-    values = model_values(model, evaluate(model, policy, gamma))
+    values = model_values(model, evaluate(model, policy, gamma, allow_unavailable=True))
     return 0.0 - float(model.initial @ values)

@@ -334,6 +334,19 @@ def test_evaluation_on_models_with_added_states() -> None:
         np.testing.assert_array_equal(planners.evaluate(env, longer, 0.95), V)
 
 
+def test_unavailable_actions_stay_and_pay_where_they_are_allowed() -> None:
+    # The largest cost of a move is 1: to stay for ever in state 0 costs 1 / (1 - .9).
+    for model in (WALK, WALK.to_tabular()):
+        V = planners.evaluate(model, [1, 0, 0], 0.9, allow_unavailable=True)
+        np.testing.assert_allclose(V, [10.0, 1.0, 0.0], atol=1e-12)
+        mixed = [[0.5, 0.5, 0], [1, 0, 0], [0, 0, 1]]
+        V = planners.evaluate(model, mixed, 0.9, allow_unavailable=True)
+        # V0 = 1 + .9 (V1 + V0) / 2, and V1 = 1.
+        np.testing.assert_allclose(V, [1.45 / 0.55, 1.0, 0.0], atol=1e-12)
+        allowed = planners.evaluate(model, [0, 0, 0], 0.9, allow_unavailable=True)
+        np.testing.assert_array_equal(allowed, planners.evaluate(model, [0, 0, 0], 0.9))
+
+
 # ---------------------------------------------------------------------------------------------
 # Errors.
 
