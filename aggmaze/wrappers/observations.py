@@ -137,6 +137,9 @@ class LocalViewObservation(LayoutObservation):
     of a position whether it is free, whether one can move left, right, down and up from it, whether
     it is the goal, and its height on terrain; zeros lie outside the maze.
 
+    Networks of Stable-Baselines3 take three axes for an image, which this is not: flatten it for
+    them (`gymnasium.wrappers.FlattenObservation`).
+
     States look alike from within, so that what is observed is no longer Markov; the state itself
     stays in ``info["state"]``, and the model is that of the states.
 
