@@ -96,7 +96,8 @@ class Game:
         self.quit = False
         self._adviser = adviser
         self._actions = {code: action for (code,), action in bare.get_keys_to_action().items()}
-        self._layout_seed = 0
+        given = {} if env.spec is None else env.spec.kwargs
+        self._layout_seed = int(given.get("layout_seed", 0))
         self._advised = False
         self._helps = True
         self._notes: tuple[str, ...] = ()
@@ -164,16 +165,16 @@ class Game:
         if self.over:
             self._message = "the end" if terminated else "out of steps"
 
+    @property
+    def _has_others(self) -> bool:
+        return isinstance(self.bare, MazeEnv) and self.bare.is_drawn
+
     def _draw_another(self) -> None:
-        if not isinstance(self.bare, MazeEnv):
-            self._message = "there is no other of this"
-            return
-        try:
-            self._begin(options={"layout_seed": self._layout_seed + 1})
-        except ValueError as error:
-            self._message = str(error).removeprefix("options['layout_seed'] ")
+        if not self._has_others:
+            self._message = "there is no other: nothing of this is drawn by a seed"
             return
         self._layout_seed += 1
+        self._begin(options={"layout_seed": self._layout_seed})
         self._plan()
         self._draw_plan()
 
@@ -206,7 +207,8 @@ class Game:
         return "     ".join(parts)
 
     def _keys_in_words(self) -> str:
-        return f"{self.bare.keys_in_words}   R: again   N: new maze   H: hide this   Esc: quit"
+        others = "N: new maze   " if self._has_others else ""
+        return f"{self.bare.keys_in_words}   R: again   {others}H: hide this   Esc: quit"
 
 
 def play(

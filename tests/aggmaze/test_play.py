@@ -126,19 +126,21 @@ class TestGame:
         played.press(letter("n"))
         assert not np.array_equal(second.passages, played.bare.layout.passages)
 
-    @pytest.mark.parametrize(
-        ("env_id", "options", "message"),
-        [
-            ("DiscretizedCartPole-v0", {}, "there is no other"),
-            ("StandardMaze-v0", {"layout": "S.G"}, "nothing to draw"),
-        ],
-    )
-    def test_where_there_is_no_other(
-        self, env_id: str, options: dict[str, Any], message: str
-    ) -> None:
-        played = game(env_id, **options)
+    def test_new_mazes_follow_the_one_that_was_asked_for(self) -> None:
+        played = game(shape=(6, 6), layout_seed=7)
         played.press(letter("n"))
-        assert message in played.window.notes[0]
+        other = gym.make("StandardMaze-v0", shape=(6, 6), layout_seed=8).unwrapped.layout
+        np.testing.assert_array_equal(played.bare.layout.passages, other.passages)
+
+    @pytest.mark.parametrize(
+        ("env_id", "options"),
+        [("DiscretizedCartPole-v0", {}), ("StandardMaze-v0", {"layout": "S.G"})],
+    )
+    def test_where_there_is_no_other(self, env_id: str, options: dict[str, Any]) -> None:
+        played = game(env_id, **options)
+        assert "new maze" not in played.window.notes[-1]
+        played.press(letter("n"))
+        assert "there is no other" in played.window.notes[0]
 
     def test_keys_without_meaning_do_nothing(self) -> None:
         played = game()
