@@ -207,7 +207,7 @@ class MazeEnv(TabularEnv):
 
     def _picture(self, area: tuple[int, int]) -> NDArray[np.uint8]:
         if self._raster is None or self._area != area:
-            self._raster, self._area = _raster_within(area, self._layout, self._overlay), area
+            self._raster, self._area = Raster.within(area, self._layout, self._overlay), area
         return self._raster.frame(self._state, self._episode.trail)
 
     def get_keys_to_action(self) -> dict[tuple[int], int]:
@@ -292,19 +292,6 @@ class MazeEnv(TabularEnv):
         coords[-1] = place
         info["coords"] = coords
         return info
-
-
-def _raster_within(area: tuple[int, int], layout: Layout, overlay: Overlay | None) -> Raster:
-    """Return a raster whose pictures fit into an area, width and height, where cells allow it."""
-    size = max(area)
-    while True:
-        raster = Raster(layout, size, overlay)
-        height, width, _ = raster.shape
-        share = min(area[0] / width, area[1] / height)
-        smaller = min(int(share * size), size - 1)
-        if share >= 1 or smaller < 1:
-            return raster
-        size = smaller
 
 
 def make_plan(

@@ -275,6 +275,8 @@ class Raster:
         colours, or lines between them where there are values too; the policy is arrows, a plus or
         a minus where the move leaves the plane, in cells of twelve pixels and more, and on open
         ground of smaller cells in some; the path is a line.
+    across : int, optional
+        Number of panels side by side; by default as many as make about a square.
 
     Attributes
     ----------
@@ -290,7 +292,13 @@ class Raster:
         If the size is less than 1.
     """
 
-    def __init__(self, layout: Layout, size: int = 512, overlay: Overlay | None = None) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        size: int = 512,
+        overlay: Overlay | None = None,
+        across: int | None = None,
+    ) -> None:
         if (size := operator.index(size)) < 1:
             raise ValueError(f"size must be at least 1 pixel, got {size}")
         self.layout = layout
@@ -301,7 +309,8 @@ class Raster:
         pairs = plane_axes(grid.num_dims)
         lengths = (*grid.shape, 1) if grid.num_dims == 1 else grid.shape
         labelled = len(pairs) > 1
-        across = math.ceil(math.sqrt(len(pairs)))  # panels side by side
+        if across is None:
+            across = math.ceil(math.sqrt(len(pairs)))
         gap = 2 * max(3, size // 80) if labelled else 0
         caption = 5 * GLYPH_SCALE + LABEL_PADDING if labelled else 0
         space = (size - (across + 1) * gap - across * caption) // across
@@ -358,6 +367,39 @@ class Raster:
         self._canvas: NDArray[np.uint8] | None = None
         self._labelled = labelled
         self._slices: dict[Panel, tuple[int, ...]] = {}
+
+    @classmethod
+    def within(
+        cls, area: tuple[int, int], layout: Layout, overlay: Overlay | None = None
+    ) -> Raster:
+        """Return the one with the largest cells whose pictures fit into an area.
+
+        Parameters
+        ----------
+        area : pair of int
+            Width and height in pixels.  Pictures are larger where every cell takes more.
+        layout : Layout
+        overlay : Overlay, optional
+        """
+        num_panels = len(plane_axes(layout.grid.num_dims))
+        rasters = [cls._within(area, layout, overlay, n) for n in range(1, num_panels + 1)]
+        return max(rasters, key=lambda raster: (raster._excess(area) <= 1, raster.panels[0].edge))
+
+    @classmethod
+    def _within(
+        cls, area: tuple[int, int], layout: Layout, overlay: Overlay | None, across: int
+    ) -> Raster:
+        size = max(area)
+        while True:
+            raster = cls(layout, size, overlay, across)
+            smaller = min(int(size / raster._excess(area)), size - 1)
+            if raster._excess(area) <= 1 or smaller < 1:
+                return raster
+            size = smaller
+
+    def _excess(self, area: tuple[int, int]) -> float:
+        """Return how many times the room that there is the pictures take, on the tighter side."""
+        return max(self.shape[1] / area[0], self.shape[0] / area[1])
 
     def frame(self, state: int | None, trail: Sequence[int] = ()) -> NDArray[np.uint8]:
         """Draw the maze with the agent in a state.
