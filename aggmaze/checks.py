@@ -52,3 +52,17 @@ def check_integer(name: str, value: Any, least: int = 0, below: int | None = Non
 def is_real(value: Any) -> bool:
     """Return whether a value is a real number, booleans aside."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def check_gamma(gamma: float) -> float:
+    """Return a discount in [0, 1), and refuse any other."""
+    if not is_real(gamma):
+        raise TypeError(f"gamma must be a number in [0, 1), got {gamma!r}")
+    if gamma == 1:
+        raise ValueError(
+            "gamma must be in [0, 1), got 1: undiscounted costs are not supported; take a "
+            "discount near 1, such as 1 - 1/(longest path)"
+        )
+    if not 0 <= gamma < 1:
+        raise ValueError(f"gamma must be in [0, 1), got {gamma!r}")
+    return float(gamma)

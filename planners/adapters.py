@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.vector import VectorEnv
 
-from aggmaze.checks import is_real
 from aggmaze.env_model import env_model
 from aggmaze.formats.discrete_dp import is_discrete_dp
 from aggmaze.mdp import TabularMDP
@@ -22,7 +22,9 @@ def as_model(source: Any) -> Model:
     ----------
     source : Model, gymnasium.Env, mapping, pair, or quantecon.markov.DiscreteDP
         A `TabularMDP` or `MoveMDP`; an environment that offers ``transition_model()``, or a table
-        ``P`` as Gymnasium's toy-text environments do, possibly under wrappers; such a ``P``; a
+        ``P`` as Gymnasium's toy-text environments do, possibly under wrappers; a
+        `TabularVectorEnv`, as ``gymnasium.make_vec`` makes it, possibly under wrappers of
+        `aggmaze.wrappers.vector`; such a ``P``; a
         tuple ``(P, R)`` of transition matrices and rewards, as `TabularMDP.from_mdptoolbox` takes
         them; or QuantEcon's ``DiscreteDP``, whose ``beta`` is not read.
 
@@ -38,6 +40,8 @@ def as_model(source: Any) -> Model:
         return source.validate()
     if isinstance(source, gym.Env):
         return env_model(source)
+    if isinstance(source, VectorEnv) and hasattr(type(source), "transition_model"):
+        return source.transition_model().validate()
     if isinstance(source, Mapping):
         return TabularMDP.from_gym_P(source)
     if isinstance(source, tuple) and len(source) == 2:
@@ -49,20 +53,6 @@ def as_model(source: Any) -> Model:
         "a tuple (P, R) of transition matrices and rewards, or a quantecon DiscreteDP, got "
         f"{_kind(source)}"
     )
-
-
-def check_gamma(gamma: float) -> float:
-    """Return a discount in [0, 1), and refuse any other."""
-    if not is_real(gamma):
-        raise TypeError(f"gamma must be a number in [0, 1), got {gamma!r}")
-    if gamma == 1:
-        raise ValueError(
-            "gamma must be in [0, 1), got 1: undiscounted costs are not supported; take a "
-            "discount near 1, such as 1 - 1/(longest path)"
-        )
-    if not 0 <= gamma < 1:
-        raise ValueError(f"gamma must be in [0, 1), got {gamma!r}")
-    return float(gamma)
 
 
 def _kind(source: Any) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from planners.adapters import as_model, check_gamma
+from aggmaze.checks import check_gamma
+from planners.adapters import as_model
 from planners.bellman import backups
 from planners.certificate import Certifier
 from planners.chains import ChainEquations

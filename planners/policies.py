@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.checks import is_real
+from aggmaze.checks import check_gamma, is_real
 from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
-from planners.adapters import as_model, check_gamma
+from planners.adapters import as_model
 from planners.bellman import Backups, Model, backups
 
 

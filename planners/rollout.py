@@ -11,8 +11,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.checks import check_integer
-from planners.adapters import as_model, check_gamma
+from aggmaze.checks import check_gamma, check_integer
+from planners.adapters import as_model
 from planners.evaluation import evaluate
 from planners.policies import model_values
 from planners.result import SolveResult

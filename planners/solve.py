@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.checks import check_choice, check_integer, is_real
-from planners.adapters import as_model, check_gamma
+from aggmaze.checks import check_choice, check_gamma, check_integer, is_real
+from planners.adapters import as_model
 from planners.bellman import Backups, backups
 from planners.certificate import Certifier
 from planners.choose import choose

@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.checks import check_integer, is_real
+from aggmaze.checks import check_gamma, check_integer
 from aggmaze.env_model import env_model
 from aggmaze.envs.tabular import Model
 from aggmaze.memory import check_memory
@@ -48,9 +48,7 @@ class RegretTable:
     regrets: NDArray[np.float64]
 
     def __init__(self, find_model: Callable[[], Model], values: Values, gamma: float) -> None:
-        if not is_real(gamma) or not 0 <= gamma < 1:
-            raise ValueError(f"gamma must be in [0, 1), got {gamma!r}")
-        self.gamma = float(gamma)
+        self.gamma = check_gamma(gamma)
         self._find_model = find_model
         self._given = values
         self._model: Model | None = None

@@ -44,6 +44,10 @@ class StateObservation(_Wrapper):
         self.single_observation_space = self._encoder.space
         self.observation_space = batch_space(self._encoder.space, self.num_envs)
 
+    def transition_model(self) -> Model:
+        """Return the exact model of the environment."""
+        return self._bare.transition_model()
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:

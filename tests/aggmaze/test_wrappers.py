@@ -528,7 +528,7 @@ class TestRegret:
             (np.zeros(5), 0.9, r"values must have shape \(12,\)"),
             (np.full(12, np.nan), 0.9, "values must be finite, got nan in state 0"),
             (np.zeros(12), 1, r"gamma must be in \[0, 1\), got 1"),
-            (np.zeros(12), "a", "gamma must be"),
+            (np.zeros(12), -0.5, "gamma must be"),
         ],
     )
     def test_bad_arguments(self, values: Any, gamma: Any, message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -13,6 +14,7 @@ from gymnasium import wrappers
 import aggmaze
 import planners
 from aggmaze import MoveMDP, TabularEnv, TabularMDP
+from aggmaze.wrappers import vector
 from tests.planners.reference import random_moves, random_tabular
 
 ROWS = {
@@ -321,3 +323,17 @@ def test_models_that_are_not_valid() -> None:
     nan = MoveMDP([[0, 0]], [[np.nan, 1.0]])
     with pytest.raises(ValueError, match="state 0, move 0: cost nan must be finite"):
         planners.as_model(nan)
+
+
+@pytest.mark.parametrize("env_id", aggmaze.ENV_IDS)
+def test_many_at_once_have_the_model_of_one(env_id: str) -> None:
+    envs = gym.make_vec(env_id, num_envs=3)
+    assert planners.as_model(envs) is envs.transition_model()
+    for wrap in (vector.OneHotObservation, partial(planners.with_regret, gamma=0.9)):
+        assert planners.as_model(wrap(envs)) is envs.transition_model()
+    np.testing.assert_array_equal(
+        planners.solve(envs, gamma=0.9).values, planners.solve(gym.make(env_id), gamma=0.9).values
+    )
+    envs.close()
+    with pytest.raises(TypeError, match="got a SyncVectorEnv"):
+        planners.as_model(gym.make_vec(env_id, num_envs=2, vectorization_mode="sync"))
