@@ -24,9 +24,9 @@ def as_model(source: Any) -> Model:
         A `TabularMDP` or `MoveMDP`; an environment that offers ``transition_model()``, or a table
         ``P`` as Gymnasium's toy-text environments do, possibly under wrappers; a
         `TabularVectorEnv`, as ``gymnasium.make_vec`` makes it, possibly under wrappers of
-        `aggmaze.wrappers.vector`; such a ``P``; a
-        tuple ``(P, R)`` of transition matrices and rewards, as `TabularMDP.from_mdptoolbox` takes
-        them; or QuantEcon's ``DiscreteDP``, whose ``beta`` is not read.
+        `aggmaze.wrappers.vector`; such a ``P``; a tuple ``(P, R)`` of transition matrices and
+        rewards, as `TabularMDP.from_mdptoolbox` takes them; or QuantEcon's ``DiscreteDP``, whose
+        ``beta`` is not read.
 
     Raises
     ------
@@ -41,7 +41,8 @@ def as_model(source: Any) -> Model:
     if isinstance(source, gym.Env):
         return env_model(source)
     if isinstance(source, VectorEnv) and hasattr(type(source), "transition_model"):
-        return source.transition_model().validate()
+        many: Any = source
+        return many.transition_model().validate()
     if isinstance(source, Mapping):
         return TabularMDP.from_gym_P(source)
     if isinstance(source, tuple) and len(source) == 2:

@@ -335,5 +335,5 @@ def test_many_at_once_have_the_model_of_one(env_id: str) -> None:
         planners.solve(envs, gamma=0.9).values, planners.solve(gym.make(env_id), gamma=0.9).values
     )
     envs.close()
-    with pytest.raises(TypeError, match="got a SyncVectorEnv"):
+    with pytest.raises(TypeError, match="got SyncVectorEnv"):
         planners.as_model(gym.make_vec(env_id, num_envs=2, vectorization_mode="sync"))
