@@ -149,7 +149,7 @@ class Window:
 
     def _open(self, pygame: Any, draw: Draw) -> None:
         try:
-            pygame.display.init()
+            _init_display(pygame)
             if pygame.display.get_driver() in _SCREENLESS and "SDL_VIDEODRIVER" not in os.environ:
                 raise pygame.error("there is no screen")
             screen = pygame.display.get_desktop_sizes()[0]
@@ -236,6 +236,21 @@ def _write(lines: Sequence[str], size: tuple[int, int]) -> NDArray[np.uint8]:
     for place, line in enumerate(lines):
         draw.text((2 * _PADDING, _PADDING + place * _LINE_HEIGHT), line, fill=INK, font=font)
     return np.array(image)
+
+
+def _init_display(pygame: Any) -> None:
+    """Make windows possible, and leave it to Python what a signal does.
+
+    SDL would turn SIGTERM into an event, which ends no program that does not look for it.
+    """
+    name = "SDL_NO_SIGNAL_HANDLERS"
+    before = os.environ.get(name)
+    os.environ[name] = before or "1"
+    try:
+        pygame.display.init()
+    finally:
+        if before is None:
+            del os.environ[name]
 
 
 def _handle_events(pygame: Any) -> None:

@@ -301,7 +301,11 @@ class TestCommand:
         assert len(error.strip().split("\n")) == 1
         assert re.search(message, error)
 
-    def test_ctrl_c(self) -> None:
+    @pytest.mark.parametrize(
+        ("sent", "code", "said"),
+        [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, -signal.SIGTERM, "")],
+    )
+    def test_signals_end_it(self, sent: signal.Signals, code: int, said: str) -> None:
         process = subprocess.Popen(
             [sys.executable, "-m", "aggmaze.play", "StandardMaze-v0"],
             env=os.environ | {"SDL_VIDEODRIVER": "dummy"},
@@ -310,7 +314,10 @@ class TestCommand:
         )
         time.sleep(3)
         assert process.poll() is None, "it waits for keys"
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
-        assert process.returncode == 130
-        assert errors == "interrupted\n"
+        process.send_signal(sent)
+        try:
+            _, errors = process.communicate(timeout=20)
+        finally:
+            process.kill()
+        assert process.returncode == code
+        assert errors == said
