@@ -110,8 +110,9 @@ class RegretWrapper(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructor
     Parameters
     ----------
     env : gymnasium.Env
-        It tells its state in ``info["state"]``, or observes it.  Wrappers of observations and
-        limits of steps may lie within and around.
+        It tells its state in ``info["state"]``, or observes it.  Wrappers of observations may lie
+        within and around, and limits of steps within: of the end that one around it sets, this
+        wrapper knows nothing.
     values : array_like, shape (S,), or callable
         Optimal costs-to-go; or a callable that computes them of a model, and is called for each
         new model where the maze changes.  `planners.with_regret` computes them.
