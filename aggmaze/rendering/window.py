@@ -133,10 +133,17 @@ class Window:
         return keys
 
     def pixels(self) -> NDArray[np.uint8]:
-        """Return what the window shows, text included: an array (height, width, 3) of uint8."""
+        """Return what the window shows, text included: an array (height, width, 3) of uint8.
+
+        Raises
+        ------
+        RuntimeError
+            If it is not open.
+        """
+        pygame = _pygame()
+        _forget_lost_windows(pygame)
         if self._window is None:
             raise RuntimeError("the window is not open: there is nothing to read")
-        pygame = _pygame()
         surface = self._window.get_surface()
         data = pygame.image.tobytes(surface, "RGB")
         return np.frombuffer(data, np.uint8).reshape(surface.get_height(), -1, 3).copy()

@@ -141,7 +141,11 @@ class TestWindow:
         if quits == "quit and begin again":
             pygame.display.init()
             pygame.display.set_mode((50, 50))
+        if quits != "quit and begin again":
+            with pytest.raises(RuntimeError, match="not open"):
+                window.pixels()
         assert window.pressed() == []
+        assert not window.is_open
         window.show(lambda area: checkered(200, 300))
         np.testing.assert_array_equal(window.pixels()[:200, :300], checkered(200, 300))
         window.close()
