@@ -280,6 +280,30 @@ class TestLoop:
             assert seen == [0]
 
 
+TELLS_WHEN_IT_WAITS = """
+import sys
+
+from aggmaze.play import main
+from aggmaze.rendering.window import Window
+
+
+class Told(Window):
+    told = False
+
+    def pressed(self):
+        if not Told.told:
+            Told.told = True
+            print("waits", flush=True)
+        return super().pressed()
+
+
+import aggmaze.envs.tabular
+
+aggmaze.envs.tabular.Window = Told
+sys.exit(main(["StandardMaze-v0"]))
+"""
+
+
 class TestCommand:
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -301,19 +325,30 @@ class TestCommand:
         assert len(error.strip().split("\n")) == 1
         assert re.search(message, error)
 
+    def test_as_a_module(self) -> None:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-m", "aggmaze.play", "FrozenLake-v1"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert "FrozenLake-v1 cannot be played here" in done.stderr
+
     @pytest.mark.parametrize(
         ("sent", "code", "said"),
         [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, -signal.SIGTERM, "")],
     )
     def test_signals_end_it(self, sent: signal.Signals, code: int, said: str) -> None:
         process = subprocess.Popen(
-            [sys.executable, "-m", "aggmaze.play", "StandardMaze-v0"],
+            [sys.executable, "-c", TELLS_WHEN_IT_WAITS],
             env=os.environ | {"SDL_VIDEODRIVER": "dummy"},
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        time.sleep(3)
-        assert process.poll() is None, "it waits for keys"
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waits\n"
         process.send_signal(sent)
         try:
             _, errors = process.communicate(timeout=20)
