@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -13,8 +14,10 @@ from typing import Any
 import gymnasium as gym
 import pytest
 from gymnasium.envs.registration import load_env_creator
+from PIL import Image
 
 import aggmaze
+import planners
 from aggmaze.keys import ESCAPE
 from aggmaze.rendering.window import Key, Window
 from planners import cli
@@ -22,6 +25,7 @@ from planners import cli
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "environments"
 PAGES = sorted(FOLDER.glob("*.md"))
+MOST_BYTES_OF_A_PICTURE = 60_000
 SECTIONS = [
     "Description",
     "Action Space",
@@ -55,6 +59,31 @@ def test_pages_and_pictures_are_up_to_date() -> None:
         [sys.executable, str(script), "--check"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@every_id
+def test_a_picture_that_lacks_something_is_noticed(env_id: str, tmp_path: Path) -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "docs" / "environments.py"))
+    arguments, gamma = next(page[2:] for page in script["PAGES"] if page[0] == env_id)
+    env = gym.make(env_id, render_mode="rgb_array", **arguments)
+    env.reset(seed=0)
+    policy = planners.solve(env, gamma=gamma).policy
+    if "Maze" in env_id:
+        whole, lacking = {"policy": policy, "path": True}, {"policy": policy}
+    else:
+        whole, lacking = {"policy": policy}, {}
+    for folder, overlay in (("made", whole), ("kept", lacking)):
+        env.unwrapped.set_overlay(**overlay)
+        (tmp_path / folder).mkdir()
+        Image.fromarray(env.render()).save(tmp_path / folder / "picture.png")
+    assert script["differences"](tmp_path / "made", tmp_path / "made") == []
+    assert script["differences"](tmp_path / "made", tmp_path / "kept") == ["picture.png"]
+
+
+def test_pictures_are_small() -> None:
+    for page in PAGES:
+        picture = page.with_suffix(".png")
+        assert not picture.exists() or picture.stat().st_size < MOST_BYTES_OF_A_PICTURE
 
 
 @every_page

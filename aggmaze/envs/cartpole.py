@@ -80,7 +80,7 @@ class DiscretizedCartPoleEnv(TabularEnv):
     - `sub_points`: points of a cell along each axis, 3 by default.
     - `sutton_barto_reward`: False by default.
     - `render_mode`: None (default), "human" (a window), "rgb_array" (the centre of the cell) or
-      "ansi".
+      "ansi"; in each, `env.unwrapped.set_overlay` shows values, a policy or mega-states.
 
     The defaults, in full:
 

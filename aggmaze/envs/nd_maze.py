@@ -85,13 +85,13 @@ class NDMazeEnv(MazeEnv):
     ## Arguments
     - `shape`: positions along each axis, (6, 6, 6) by default.
     - `kind`: "standard" (default) or "terrain".
-    - `generator`: "kruskal" (default) or "depth_first" (long corridors); for the kind "standard"
-      only, as is
-    - `loops`: share of the remaining walls opened after generation, 0 by default.
-    - `terrain`: "smooth" (default), "fractal" or "uniform"; for the kind "terrain" only, as are
+    - `generator`: "kruskal" (default) or "depth_first" (long corridors); kind "standard" only.
+    - `loops`: share of the remaining walls opened after generation, 0 by default; kind "standard"
+      only.
+    - `terrain`: "smooth" (default), "fractal" or "uniform"; kind "terrain" only.
     - `smoothness`: standard deviation of the smooth heights in positions, a twentieth of the shape
-      by default, and
-    - `cost`: "shifted" (default), "difference" or "climb".
+      by default; kind "terrain" only.
+    - `cost`: "shifted" (default), "difference" or "climb"; kind "terrain" only.
     - `layout`: a maze of two dimensions as text, as in both; it settles the shape.
     - `start`: "corner" (default), "uniform", or coordinates, one an axis.
     - `goal`: coordinates, which come before the `G` of the text; (0, ..., 0) without either.  The
@@ -101,7 +101,8 @@ class NDMazeEnv(MazeEnv):
       it.
     - `step_cost`, `goal_reward`, `cost_scale`: 1 by default.
     - `p`: in (0, 1], 1 by default.
-    - `render_mode`: None (default), "human" (a window), "rgb_array" or "ansi".
+    - `render_mode`: None (default), "human" (a window), "rgb_array" or "ansi"; in each,
+      `env.unwrapped.set_overlay` shows values, a policy, mega-states or a path.
 
     The defaults, in full, None being those of the kind:
 

@@ -92,7 +92,8 @@ class TerrainMazeEnv(MazeEnv):
     - `goal`: coordinates, which come before the `G` of the text; (0, 0) without either.  The corner
       opposite a goal that is in no corner is the one farthest from it, the right and the upper one
       where two are as far.
-    - `render_mode`: None (default), "human" (a window), "rgb_array" or "ansi".
+    - `render_mode`: None (default), "human" (a window), "rgb_array" or "ansi"; in each,
+      `env.unwrapped.set_overlay` shows values, a policy, mega-states or a path.
 
     The defaults, in full:
 
