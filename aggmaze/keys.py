@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 LEFT, RIGHT, DOWN, UP = 1073741904, 1073741903, 1073741905, 1073741906
-ESCAPE, SPACE = 27, 32
+ESCAPE = 27
 
 # Of each axis the keys for -1 and +1, by their characters.
 _LETTERS = ("ad", "sw", "qe", "zc", "12", "34", "56", "78")

@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import pygame
 import pytest
 from gymnasium import wrappers
 
@@ -90,7 +91,6 @@ def test_flatten_observation(env_id: str) -> None:
 
 @every_id
 def test_human_rendering(env_id: str) -> None:
-    pygame = pytest.importorskip("pygame")
     env = wrappers.HumanRendering(gym.make(env_id, render_mode="rgb_array"))
     env.metadata = {**env.metadata, "render_fps": 1000}
     walk(env, 3)

@@ -11,6 +11,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import pygame
 import pytest
 from gymnasium.error import DependencyNotInstalled
 from numpy.typing import NDArray
@@ -20,7 +21,6 @@ from aggmaze.rendering import window as windows
 from aggmaze.rendering.colors import GOAL
 from aggmaze.rendering.window import Key, Window
 
-pygame = pytest.importorskip("pygame")
 every_id = pytest.mark.parametrize("env_id", aggmaze.ENV_IDS)
 
 

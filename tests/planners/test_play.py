@@ -13,8 +13,6 @@ from aggmaze.rendering.window import Key
 from planners import cli
 from planners.play import adviser
 
-pygame = pytest.importorskip("pygame")
-
 
 def test_regrets_add_up_to_q_less_v() -> None:
     env = gym.make("TerrainMaze-v0", shape=(5, 5), p=0.8, render_mode="human")
