@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
+from aggmaze.envs.maze import MazeEnv
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout
 from aggmaze.memory import check_memory
@@ -23,7 +24,11 @@ LOCAL_VIEW_CHANNELS = ("free", "left", "right", "down", "up", "goal", "height")
 
 
 class Encoder(Protocol):
-    """Observations of states."""
+    """Observations of the states of an environment: a single one, possibly under wrappers."""
+
+    def following(self, env: Any) -> Self:
+        """Return the encoder for the environment as it is now: another maze may need another."""
+        ...
 
     @property
     def space(self) -> spaces.Space[Any]:
@@ -55,6 +60,15 @@ class CoordinateEncoder:
         else:
             self.space = spaces.MultiDiscrete(self._lengths)
 
+    @classmethod
+    def of(cls, env: Any, *, normalized: bool) -> Self:
+        """Return the encoder for a maze or a DiscretizedCartPole."""
+        return cls(grid_of(env), normalized=normalized)
+
+    def following(self, env: Any) -> Self:
+        """Return the encoder itself: the grid stays."""
+        return self
+
     def encode(self, states: NDArray[np.int64]) -> NDArray[Any]:
         """Return coordinates, shape (N, D)."""
         coords = self._grid.coords(np.minimum(states, self._grid.num_states - 1))
@@ -77,6 +91,15 @@ class OneHotEncoder:
         check_memory(8 * num_states, f"one-hot observations of {num_states:,} states")
         self.space = spaces.Box(0.0, 1.0, (num_states,), np.float32)
 
+    @classmethod
+    def of(cls, env: Any) -> Self:
+        """Return the encoder for an environment whose observations are ``Discrete``."""
+        return cls(int(env.observation_space.n))
+
+    def following(self, env: Any) -> Self:
+        """Return the encoder itself: the number of states stays."""
+        return self
+
     def encode(self, states: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return vectors, shape (N, S)."""
         (num_states,) = self.space.shape
@@ -98,7 +121,8 @@ class ImageEncoder:
     """
 
     def __init__(self, layout: Layout, size: int, sides: Sequence[int] | None = None) -> None:
-        self._raster = Raster(layout, check_integer("size", size, least=SMALLEST_IMAGE))
+        self._layout, self._size = layout, check_integer("size", size, least=SMALLEST_IMAGE)
+        self._raster = Raster(layout, self._size)
         height, width, _ = self._raster.shape
         if sides is None:
             # Mazes of one shape differ by a border where one of them has no walls at all.
@@ -108,6 +132,18 @@ class ImageEncoder:
             (sides[1] - width) // 2 : (sides[1] - width) // 2 + width,
         ]
         self.space = spaces.Box(0, 255, (*sides, 3), np.uint8)
+
+    @classmethod
+    def of(cls, env: Any, *, size: int) -> Self:
+        """Return the encoder for a maze."""
+        return cls(layout_of(env), size)
+
+    def following(self, env: Any) -> Self:
+        """Return the encoder for the present maze, pictures of the same shape."""
+        layout = layout_of(env)
+        if layout is self._layout:
+            return self
+        return type(self)(layout, self._size, self.space.shape[:2])
 
     def encode(self, states: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Return pictures, shape (N, H, W, 3)."""
@@ -135,6 +171,7 @@ class LocalViewEncoder:
             raise ValueError(
                 f"a local view is a square: it needs a maze of 2 dimensions, not {grid.num_dims}"
             )
+        self._layout = layout
         self._radius = check_integer("radius", radius, least=1)
         side, channels = 2 * self._radius + 1, len(LOCAL_VIEW_CHANNELS)
         nx, ny = grid.shape
@@ -152,6 +189,16 @@ class LocalViewEncoder:
         self._padded[inside] = features.reshape(nx, ny, channels)
         self.space = spaces.Box(0.0, 1.0, (side, side, channels), np.float32)
 
+    @classmethod
+    def of(cls, env: Any, *, radius: int) -> Self:
+        """Return the encoder for a maze."""
+        return cls(layout_of(env), radius)
+
+    def following(self, env: Any) -> Self:
+        """Return the encoder for the present maze."""
+        layout = layout_of(env)
+        return self if layout is self._layout else type(self)(layout, self._radius)
+
     def encode(self, states: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return views, shape (N, 2 r + 1, 2 r + 1, 7), rows from above, columns from the left."""
         coords = self._grid.coords(states)
@@ -159,3 +206,32 @@ class LocalViewEncoder:
         columns = coords[:, 0, np.newaxis, np.newaxis] + offsets
         rows = coords[:, 1, np.newaxis, np.newaxis] + offsets[::-1, np.newaxis]
         return self._padded[columns, rows]
+
+
+def grid_of(env: Any) -> Grid:
+    """Return the grid that the states of an environment lie on.
+
+    Raises
+    ------
+    TypeError
+        If there is none.
+    """
+    if isinstance(env.unwrapped, MazeEnv):
+        return env.unwrapped.grid
+    if env.has_wrapper_attr("cells"):
+        grid: Grid = env.get_wrapper_attr("cells").grid
+        return grid
+    raise TypeError(f"{env} has no grid: its states have no coordinates")
+
+
+def layout_of(env: Any) -> Layout:
+    """Return the layout of a maze, as it is now.
+
+    Raises
+    ------
+    TypeError
+        If the environment is no maze.
+    """
+    if not isinstance(env.unwrapped, MazeEnv):
+        raise TypeError(f"{env} is no maze: it has no layout to be seen")
+    return env.unwrapped.layout

@@ -6,15 +6,12 @@ under them), `action_masks()` and the arguments of `reset` are what they were.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from aggmaze.checks import check_integer
-from aggmaze.envs.maze import MazeEnv
-from aggmaze.grid import Grid
-from aggmaze.layouts.layout import Layout
 from aggmaze.wrappers.encoders import (
     CoordinateEncoder,
     Encoder,
@@ -31,39 +28,25 @@ class StateObservation(gym.ObservationWrapper[Any, Any, Any], gym.utils.RecordCo
     ----------
     env : gymnasium.Env
         Its observations are states.
+    make_encoder : callable
+        Called with the environment and the arguments.
     **arguments
-        Of the wrapper, as its spec tells them.
+        Of the wrapper and the encoder.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], **arguments: Any) -> None:
+    def __init__(
+        self, env: gym.Env[Any, Any], make_encoder: Callable[..., Encoder], **arguments: Any
+    ) -> None:
         gym.utils.RecordConstructorArgs.__init__(self, **arguments)
         gym.ObservationWrapper.__init__(self, env)
         check_states(type(self).__name__, env.observation_space, env)
-        self._encoder = self._make_encoder()
+        self._encoder = make_encoder(env, **arguments)
         self.observation_space = self._encoder.space
 
     def observation(self, observation: Any) -> Any:
-        """Return the observation of a state."""
+        """Return the observation of a state in the environment as it is now."""
+        self._encoder = self._encoder.following(self.env)
         return self._encoder.encode(np.array([observation], dtype=np.int64))[0]
-
-    def _make_encoder(self) -> Encoder:
-        raise NotImplementedError
-
-
-class LayoutObservation(StateObservation):
-    """Observations that depend on the maze, and on the next one after it has changed."""
-
-    def __init__(self, env: gym.Env[Any, Any], **arguments: Any) -> None:
-        self._layout = layout_of(env)
-        super().__init__(env, **arguments)
-
-    def observation(self, observation: Any) -> Any:
-        """Return the observation of a state in the maze as it is now."""
-        layout = layout_of(self.env)
-        if layout is not self._layout:
-            self._layout = layout
-            self._encoder = self._make_encoder()
-        return super().observation(observation)
 
 
 class CoordinateObservation(StateObservation):
@@ -82,11 +65,7 @@ class CoordinateObservation(StateObservation):
     """
 
     def __init__(self, env: gym.Env[Any, Any], *, normalized: bool = True) -> None:
-        self._normalized = bool(normalized)
-        super().__init__(env, normalized=self._normalized)
-
-    def _make_encoder(self) -> Encoder:
-        return CoordinateEncoder(grid_of(self.env), normalized=self._normalized)
+        super().__init__(env, CoordinateEncoder.of, normalized=bool(normalized))
 
 
 class OneHotObservation(StateObservation):
@@ -99,13 +78,10 @@ class OneHotObservation(StateObservation):
     """
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
-        super().__init__(env)
-
-    def _make_encoder(self) -> Encoder:
-        return OneHotEncoder(int(self.env.observation_space.n))  # type: ignore[attr-defined]
+        super().__init__(env, OneHotEncoder.of)
 
 
-class ImageObservation(LayoutObservation):
+class ImageObservation(StateObservation):
     """Observe a picture of the whole maze with the agent in it: ``Box(0, 255, (H, W, 3), uint8)``.
 
     Both sides have 36 pixels and more, as Stable-Baselines3's ``CnnPolicy`` asks, and are the same
@@ -121,16 +97,10 @@ class ImageObservation(LayoutObservation):
     """
 
     def __init__(self, env: gym.Env[Any, Any], *, size: int = 84) -> None:
-        self._size = size
-        self._sides: tuple[int, ...] | None = None
-        super().__init__(env, size=size)
-        self._sides = self.observation_space.shape[:2]  # type: ignore[index]
-
-    def _make_encoder(self) -> Encoder:
-        return ImageEncoder(self._layout, self._size, self._sides)
+        super().__init__(env, ImageEncoder.of, size=size)
 
 
-class LocalViewObservation(LayoutObservation):
+class LocalViewObservation(StateObservation):
     """Observe a square around the agent: ``Box(0, 1, (2 r + 1, 2 r + 1, 7), float32)``.
 
     Rows run from the top, columns from the left, whatever way the agent came.  The last axis tells
@@ -152,40 +122,7 @@ class LocalViewObservation(LayoutObservation):
     """
 
     def __init__(self, env: gym.Env[Any, Any], *, radius: int = 2) -> None:
-        self._radius = check_integer("radius", radius, least=1)
-        super().__init__(env, radius=self._radius)
-
-    def _make_encoder(self) -> Encoder:
-        return LocalViewEncoder(self._layout, self._radius)
-
-
-def grid_of(env: Any) -> Grid:
-    """Return the grid that the states of an environment lie on.
-
-    Raises
-    ------
-    TypeError
-        If there is none.
-    """
-    if isinstance(env.unwrapped, MazeEnv):
-        return env.unwrapped.grid
-    if env.has_wrapper_attr("cells"):
-        grid: Grid = env.get_wrapper_attr("cells").grid
-        return grid
-    raise TypeError(f"{env} has no grid: its states have no coordinates")
-
-
-def layout_of(env: Any) -> Layout:
-    """Return the layout of a maze, as it is now.
-
-    Raises
-    ------
-    TypeError
-        If the environment is no maze.
-    """
-    if not isinstance(env.unwrapped, MazeEnv):
-        raise TypeError(f"{env} is no maze: it has no layout to be seen")
-    return env.unwrapped.layout
+        super().__init__(env, LocalViewEncoder.of, radius=radius)
 
 
 def check_states(name: str, space: gym.Space[Any], env: Any) -> None:

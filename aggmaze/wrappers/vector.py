@@ -7,6 +7,7 @@ Other vector environments take the wrappers of single ones:
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from numpy.typing import NDArray
 from aggmaze.checks import check_integer
 from aggmaze.envs.tabular import Model
 from aggmaze.envs.vector import TabularVectorEnv
-from aggmaze.wrappers import observations as single
 from aggmaze.wrappers.encoders import (
     CoordinateEncoder,
     Encoder,
@@ -25,6 +25,7 @@ from aggmaze.wrappers.encoders import (
     LocalViewEncoder,
     OneHotEncoder,
 )
+from aggmaze.wrappers.observations import check_states
 from aggmaze.wrappers.regret import RegretTable, Values
 
 if TYPE_CHECKING:
@@ -36,11 +37,13 @@ else:  # older versions of Gymnasium do not know what it is a wrapper of
 class StateObservation(_Wrapper):
     """Observations that an encoder makes of states, what the wrappers below share."""
 
-    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+    def __init__(
+        self, env: VectorEnv[Any, Any, Any], make_encoder: Callable[..., Encoder], **arguments: Any
+    ) -> None:
         self._bare = _native(env)
         super().__init__(env)
-        single.check_states(type(self).__name__, env.single_observation_space, env)
-        self._encoder = self._make_encoder()
+        check_states(type(self).__name__, env.single_observation_space, env)
+        self._encoder = make_encoder(self._bare.single_env, **arguments)
         self.single_observation_space = self._encoder.space
         self.observation_space = batch_space(self._encoder.space, self.num_envs)
 
@@ -53,7 +56,7 @@ class StateObservation(_Wrapper):
     ) -> tuple[NDArray[Any], dict[str, Any]]:
         """Start episodes; arguments as for the environment."""
         states, infos = self.env.reset(seed=seed, options=options)
-        self._follow()
+        self._encoder = self._encoder.following(self._bare.single_env)
         return self._encoder.encode(states), infos
 
     def step(
@@ -70,67 +73,33 @@ class StateObservation(_Wrapper):
             infos = {**infos, "final_obs": last}
         return self._encoder.encode(states), rewards, terminated, truncated, infos
 
-    def _follow(self) -> None:
-        """Take notice of another maze."""
-
-    def _make_encoder(self) -> Encoder:
-        raise NotImplementedError
-
-
-class LayoutObservation(StateObservation):
-    """Observations that depend on the maze, and on the next one after it has changed."""
-
-    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
-        self._layout = single.layout_of(_native(env).single_env)
-        super().__init__(env)
-
-    def _follow(self) -> None:
-        layout = single.layout_of(self._bare.single_env)
-        if layout is not self._layout:
-            self._layout = layout
-            self._encoder = self._make_encoder()
-
 
 class CoordinateObservation(StateObservation):
     """As `aggmaze.wrappers.CoordinateObservation`, for all copies at once."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any], *, normalized: bool = True) -> None:
-        self._normalized = bool(normalized)
-        super().__init__(env)
-
-    def _make_encoder(self) -> Encoder:
-        return CoordinateEncoder(single.grid_of(self._bare.single_env), normalized=self._normalized)
+        super().__init__(env, CoordinateEncoder.of, normalized=bool(normalized))
 
 
 class OneHotObservation(StateObservation):
     """As `aggmaze.wrappers.OneHotObservation`, for all copies at once."""
 
-    def _make_encoder(self) -> Encoder:
-        return OneHotEncoder(self._bare.transition_model().num_states)
+    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+        super().__init__(env, OneHotEncoder.of)
 
 
-class ImageObservation(LayoutObservation):
+class ImageObservation(StateObservation):
     """As `aggmaze.wrappers.ImageObservation`, for all copies; they are drawn one by one."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any], *, size: int = 84) -> None:
-        self._size = size
-        self._sides: tuple[int, ...] | None = None
-        super().__init__(env)
-        self._sides = self.single_observation_space.shape[:2]  # type: ignore[index]
-
-    def _make_encoder(self) -> Encoder:
-        return ImageEncoder(self._layout, self._size, self._sides)
+        super().__init__(env, ImageEncoder.of, size=size)
 
 
-class LocalViewObservation(LayoutObservation):
+class LocalViewObservation(StateObservation):
     """As `aggmaze.wrappers.LocalViewObservation`, for all copies at once."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any], *, radius: int = 2) -> None:
-        self._radius = radius
-        super().__init__(env)
-
-    def _make_encoder(self) -> Encoder:
-        return LocalViewEncoder(self._layout, self._radius)
+        super().__init__(env, LocalViewEncoder.of, radius=radius)
 
 
 class RegretWrapper(_Wrapper):
