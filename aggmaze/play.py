@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 import aggmaze
 from aggmaze import keys
+from aggmaze.action_values import action_values
 from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
 from aggmaze.envs.maze import MazeEnv
 from aggmaze.envs.tabular import Model
@@ -152,8 +153,8 @@ class Game:
         self._state = info["state"]
         self.cost -= float(reward)
         if self.advice is not None:
-            rows = model.rows(before, before + 1)
-            Q = rows.costs[0] + self.advice.gamma * (rows.transitions @ self.advice.values)
+            values, gamma = self.advice.values, self.advice.gamma
+            (Q,) = action_values(model, values, gamma, before, before + 1)
             self._last_regret = float(Q[action] - Q.min())
             self.regret += self._last_regret
         self._message = ""

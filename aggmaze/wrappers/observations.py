@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from aggmaze.checks import check_integer
 from aggmaze.wrappers.encoders import (
     CoordinateEncoder,
     Encoder,
@@ -122,6 +123,8 @@ class LocalViewObservation(StateObservation):
     """
 
     def __init__(self, env: gym.Env[Any, Any], *, radius: int = 2) -> None:
+        # An int of Python's, for the spec.
+        radius = check_integer("radius", radius, least=1)
         super().__init__(env, LocalViewEncoder.of, radius=radius)
 
 

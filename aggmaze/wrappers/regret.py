@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aggmaze.action_values import action_values
 from aggmaze.checks import check_gamma, check_integer
 from aggmaze.env_model import env_model
 from aggmaze.envs.tabular import Model
@@ -223,8 +224,7 @@ def _regrets(model: Model, values: NDArray[np.float64], gamma: float) -> NDArray
     regrets = np.empty((num_states, num_actions))
     for lo in range(0, num_states, _BLOCK):
         hi = min(lo + _BLOCK, num_states)
-        rows = model.rows(lo, hi)
-        after = (rows.transitions @ values).reshape(hi - lo, num_actions)
-        regrets[lo:hi] = rows.costs + gamma * after - values[lo:hi, np.newaxis]
+        Q = action_values(model, values, gamma, lo, hi)
+        regrets[lo:hi] = Q - values[lo:hi, np.newaxis]
     regrets[model.terminal] = 0.0
     return regrets
