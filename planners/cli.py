@@ -77,6 +77,15 @@ _SUFFIXES = " or ".join(MODEL_FILES)
 
 Command = Callable[..., None]
 
+# What several commands take.
+Gamma = Annotated[float, typer.Option(help="Discount in [0, 1).")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Argument of the environment: --set shape=50,50."
+    ),
+]
+
 
 def reported(command: Command) -> Command:
     """Turn what goes wrong in a command into one line on stderr and an exit code."""
@@ -110,13 +119,8 @@ def solve_command(
             f"or a model file ({_SUFFIXES}).",
         ),
     ],
-    gamma: Annotated[float, typer.Option(help="Discount in [0, 1).")],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Argument of the environment: --set shape=50,50."
-        ),
-    ] = None,
+    gamma: Gamma,
+    settings: Settings = None,
     method: Annotated[str, typer.Option(help=f"One of {AUTO}, {', '.join(METHODS)}.")] = AUTO,
     tol: Annotated[float | None, typer.Option(help="Accuracy relative to max|V|.")] = None,
     atol: Annotated[float | None, typer.Option(help="Accuracy in the unit of V.")] = None,
@@ -226,13 +230,8 @@ def play_command(
     env_id: Annotated[
         str, typer.Argument(metavar="ENV", help=f"One of {', '.join(aggmaze.ENV_IDS)}.")
     ],
-    gamma: Annotated[float, typer.Option(help="Discount in [0, 1).")],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Argument of the environment: --set shape=8,8."
-        ),
-    ] = None,
+    gamma: Gamma,
+    settings: Settings = None,
     seed: Annotated[int | None, typer.Option(help="Seeds the episodes.")] = None,
 ) -> None:
     """Solve an environment, then walk through it by the keyboard; V shows the optimum."""
@@ -255,12 +254,7 @@ def convert_command(
     target: Annotated[
         Path, typer.Argument(metavar="TARGET", help=f"The file to write ({_SUFFIXES}).")
     ],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Argument of the environment: --set shape=50,50."
-        ),
-    ] = None,
+    settings: Settings = None,
 ) -> None:
     """Write the model of an environment, or of a model file, to a file.
 

@@ -181,8 +181,5 @@ class DiscretizedCartPoleEnv(TabularEnv):
     def _text(self) -> str:
         return pictures.text(self.cells, self._state, self._overlay)
 
-    def _frame(self) -> NDArray[np.uint8]:
-        return pictures.frame(self.cells, self._physics, self._state, self._overlay)
-
-    def _picture(self, area: tuple[int, int]) -> NDArray[np.uint8]:
+    def _picture(self, area: tuple[int, int] | None = None) -> NDArray[np.uint8]:
         return pictures.frame(self.cells, self._physics, self._state, self._overlay, area)

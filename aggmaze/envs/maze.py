@@ -97,10 +97,10 @@ class MazeEnv(TabularEnv):
         if plan.start is not None and isinstance(start, str) and start == "corner":
             start = plan.start
         self._p, self._start, self._cost_scale = p, copy.copy(start), cost_scale
-        self._overlay: Overlay | None = None
+        self._overlay = Overlay()
         self._follows_policy = False
         self._raster: Raster | None = None
-        self._area = (0, 0)  # for which it was made, in the mode "human"
+        self._area: tuple[int, int] | None = None  # of the window for which it was made
         needed = self.grid.num_states * (_BYTES_A_MOVE * self.grid.num_actions + _BYTES_A_STATE)
         check_memory(needed, f"mazes of {self.grid.num_states:,} positions")
         # Coordinates of the first position of each line along the last axis.
@@ -200,15 +200,14 @@ class MazeEnv(TabularEnv):
     def _text(self) -> str:
         return ansi.text(self._layout, self._state, self._overlay)
 
-    def _frame(self) -> NDArray[np.uint8]:
-        if self._raster is None:
-            self._raster = Raster(self._layout, overlay=self._overlay)
-        return self._raster.frame(self._state)
-
-    def _picture(self, area: tuple[int, int]) -> NDArray[np.uint8]:
+    def _picture(self, area: tuple[int, int] | None = None) -> NDArray[np.uint8]:
         if self._raster is None or self._area != area:
-            self._raster, self._area = Raster.within(area, self._layout, self._overlay), area
-        return self._raster.frame(self._state, self._episode.trail)
+            self._area = area
+            if area is None:
+                self._raster = Raster(self._layout, overlay=self._overlay)
+            else:
+                self._raster = Raster.within(area, self._layout, self._overlay)
+        return self._raster.frame(self._state, () if area is None else self._episode.trail)
 
     def get_keys_to_action(self) -> dict[tuple[int], int]:
         """Return the action of each key, for `gymnasium.utils.play`.
@@ -233,7 +232,7 @@ class MazeEnv(TabularEnv):
     def _starts_at(self, state: int) -> None:
         moved = state != self._start_state
         super()._starts_at(state)
-        if moved and self._follows_policy and self._overlay is not None:
+        if moved and self._follows_policy:
             self._overlay, self._raster = self._with_path(self._overlay), None
 
     def _with_path(self, overlay: Overlay) -> Overlay:

@@ -170,7 +170,7 @@ class TabularEnv(gym.Env[Any, Any]):
             return None
         if self.render_mode == "human":
             return self._show()
-        return self._text() if self.render_mode == "ansi" else self._frame()
+        return self._text() if self.render_mode == "ansi" else self._picture()
 
     def close(self) -> None:
         """Close the window, if there is one; whatever is shown afterwards opens it anew."""
@@ -192,16 +192,15 @@ class TabularEnv(gym.Env[Any, Any]):
     def _show(self) -> None:
         self.window.show(self._picture, str(self._episode))
 
-    def _picture(self, area: tuple[int, int]) -> NDArray[np.uint8]:
-        """Draw where the agent is and was for a window with room for so many pixels."""
+    def _picture(self, area: tuple[int, int] | None = None) -> NDArray[np.uint8]:
+        """Draw where the agent is, shape (H, W, 3); for environments with a mode that shows it.
+
+        In a window there is an area, so many pixels wide and high, and the trail is drawn too.
+        """
         raise NotImplementedError
 
     def _text(self) -> str:
         """Write where the agent is; for environments with the mode "ansi"."""
-        raise NotImplementedError
-
-    def _frame(self) -> NDArray[np.uint8]:
-        """Draw where the agent is, shape (H, W, 3); for environments with the mode "rgb_array"."""
         raise NotImplementedError
 
     def _starts_at(self, state: int) -> None:

@@ -38,7 +38,7 @@ def frame(
     physics: Physics,
     state: int,
     overlay: Overlay | None = None,
-    area: tuple[int, int] = SIZE,
+    area: tuple[int, int] | None = None,
 ) -> NDArray[np.uint8]:
     """Draw the centre of a cell, or a pole that lies where it has failed.
 
@@ -50,15 +50,15 @@ def frame(
     overlay : Overlay, optional
         Of the cell, its value is pointed at on a scale, its action is an arrow on the cart, and its
         mega-state is the colour of the cart and named below it.
-    area : pair of int
-        Width and height of the room for the picture, which is three to two.
+    area : pair of int, optional
+        Width and height of the room for the picture, which is three to two; 600 by 400 by default.
 
     Returns
     -------
     ndarray of uint8, shape (400, 600, 3), or what fits into the area
     """
     width, height = SIZE
-    factor = min(area[0] / width, area[1] / height)
+    factor = 1.0 if area is None else min(area[0] / width, area[1] / height)
     scale = _OVERSAMPLING * factor
     pixels_wide, pixels_high = (max(1, int(length * factor)) for length in SIZE)
     image = Image.new("RGB", (_OVERSAMPLING * pixels_wide, _OVERSAMPLING * pixels_high), FLOOR)
