@@ -44,14 +44,7 @@ class Marker:
         self, image: NDArray[np.uint8], tops: NDArray[np.int64], lefts: NDArray[np.int64]
     ) -> None:
         """Lay the marker over an image, in place, at each of some upper left corners."""
-        down, across = (
-            # The margin has room for all but the thickness of a line.
-            (firsts[:, np.newaxis] + np.arange(length)).clip(0, limit - 1)
-            for firsts, length, limit in zip(
-                (tops, lefts), self.opacity.shape, image.shape, strict=False
-            )
-        )
-        places = down[:, :, np.newaxis], across[:, np.newaxis, :]
+        places = _places(image, tops, lefts, self.opacity.shape)
         below = image[places]
         image[places] = np.rint(below + self.opacity * (self.colors - below))
 
@@ -83,9 +76,15 @@ def agent_marker(size: int, outline: int) -> Marker:
     return Marker(colors, disc(size / 2))
 
 
-def bar_marker(height: int, width: int, color: tuple[int, int, int]) -> Marker:
-    """Return a solid rectangle, a piece of a line."""
-    return Marker(np.full((height, width, 3), color, dtype=np.float64), np.ones((height, width, 1)))
+def draw_bars(
+    image: NDArray[np.uint8],
+    tops: NDArray[np.int64],
+    lefts: NDArray[np.int64],
+    size: tuple[int, int],
+    color: tuple[int, int, int],
+) -> None:
+    """Fill rectangles of one height and width, pieces of a line, in place."""
+    image[_places(image, tops, lefts, size)] = color
 
 
 @lru_cache(maxsize=64)
@@ -104,6 +103,21 @@ def sign_marker(size: int, sign: int) -> Marker:
     level = [(0.15, 0.42), (0.85, 0.42), (0.85, 0.58), (0.15, 0.58)]
     upright = [(y, x) for x, y in level]
     return _haloed([level, upright] if sign > 0 else [level], size)
+
+
+def _places(
+    image: NDArray[np.uint8],
+    tops: NDArray[np.int64],
+    lefts: NDArray[np.int64],
+    size: tuple[int, ...],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where the pixels of rectangles are, rows (n, h, 1) and columns (n, 1, w)."""
+    down, across = (
+        # The margin has room for all but the thickness of a line.
+        (firsts[:, np.newaxis] + np.arange(length)).clip(0, limit - 1)
+        for firsts, length, limit in zip((tops, lefts), size, image.shape, strict=False)
+    )
+    return down[:, :, np.newaxis], across[:, np.newaxis, :]
 
 
 def _haloed(polygons: list[list[tuple[float, float]]], size: int) -> Marker:

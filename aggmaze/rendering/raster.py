@@ -43,7 +43,7 @@ from aggmaze.rendering.marks import (
     SMALLEST_MARKER,
     agent_marker,
     arrow_marker,
-    bar_marker,
+    draw_bars,
     goal_marker,
     sign_marker,
 )
@@ -427,8 +427,7 @@ class Raster:
         if len(trail) > 1:
             states = np.asarray(trail[-LONGEST_TRAIL:])
             for panel in self.panels:
-                self._draw_line(image, panel, states, point, WHITE, 1)
-                self._draw_line(image, panel, states, point, AGENT)
+                self._draw_line(image, panel, states, point, AGENT, seam=1)
         if state is not None:
             for panel in self.panels:
                 self._agent.draw(image, _cell(panel, point))
@@ -458,8 +457,7 @@ class Raster:
             plane = Plane.of(self.layout, panel.axes, point, self.overlay)
             canvas[top:bottom, left:right] = panel.paint(plane)
             if self.overlay.path is not None:
-                self._draw_line(canvas, panel, self.overlay.path, point, WHITE, 2)
-                self._draw_line(canvas, panel, self.overlay.path, point, PATH)
+                self._draw_line(canvas, panel, self.overlay.path, point, PATH, seam=2)
             self._draw_policy(canvas, panel, point)
             if fixed == tuple(x for axis, x in enumerate(goal) if axis not in panel.axes):
                 self._goal.draw(canvas, _cell(panel, goal))
@@ -497,9 +495,10 @@ class Raster:
         states: NDArray[np.int64],
         point: tuple[int, ...],
         color: tuple[int, int, int],
-        seam: int = 0,
+        *,
+        seam: int,
     ) -> None:
-        """Draw what of a walk, from neighbour to neighbour, lies in a plane."""
+        """Draw what of a walk, from neighbour to neighbour, lies in a plane, with a white seam."""
         coords = self.layout.grid.coords(states)
         right, up = panel.axes
         within = np.ones(len(states), dtype=bool)
@@ -508,20 +507,20 @@ class Raster:
                 within &= coords[:, axis] == place
         x = coords[:, right]
         y = coords[:, up] if coords.shape[1] > 1 else np.zeros_like(x)
-        along, across = np.diff(x), np.diff(y)
-        thick = self._thickness + 2 * seam
-        rows, columns = panel.centres(x, y)
-        for level in (True, False):
-            step, other = (along, across) if level else (across, along)
-            pieces = within[1:] & within[:-1] & (abs(step) == 1) & (other == 0)
-            tops, lefts = (
-                np.minimum(places[1:], places[:-1])[pieces] - thick // 2
-                for places in (rows, columns)
-            )
+        first, low = (np.minimum(along[1:], along[:-1]) for along in (x, y))
+        pieces = []
+        for along, across in ((x, y), (y, x)):
+            steps = abs(np.diff(along)) == 1
+            steps &= within[1:] & within[:-1] & (np.diff(across) == 0)
             # A walk to and fro draws a piece once.
-            corners = np.unique(np.stack([tops, lefts]), axis=1)
-            size = (thick, panel.edge + thick) if level else (panel.edge + thick, thick)
-            bar_marker(*size, color).draw_all(image, *corners)
+            places = np.unique(low[steps] * panel.columns + first[steps])
+            pieces.append(np.divmod(places, panel.columns))
+        for thick, paint in ((self._thickness + 2 * seam, WHITE), (self._thickness, color)):
+            size = thick, panel.edge + thick
+            for level, (bottom, left) in zip((True, False), pieces, strict=True):
+                tops, lefts = panel.centres(left, bottom if level else bottom + 1)
+                shape = size if level else size[::-1]
+                draw_bars(image, tops - thick // 2, lefts - thick // 2, shape, paint)
 
 
 def _cell(panel: Panel, point: tuple[int, ...]) -> tuple[slice, slice]:
