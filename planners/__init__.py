@@ -13,7 +13,7 @@ from planners.iterate import Progress
 from planners.normalize import normalized
 from planners.policies import greedy, q_values
 from planners.regret import with_regret
-from planners.result import History, SolveResult, Status
+from planners.result import History, NotSolvedError, SolveResult, Status
 from planners.rollout import Rollouts, rollout
 from planners.solve import METHODS, solve
 
@@ -21,6 +21,7 @@ __all__ = [
     "METHODS",
     "Arrival",
     "History",
+    "NotSolvedError",
     "Progress",
     "Rollouts",
     "SolveResult",

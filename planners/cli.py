@@ -31,7 +31,7 @@ from planners.plotting import check_matplotlib, figure_format, plot_plan, save_f
 from planners.policies import greedy_path
 from planners.result import SolveResult, Status
 from planners.rollout import Rollouts, rollout
-from planners.solve import AUTO, METHODS, is_success, solve
+from planners.solve import AUTO, METHODS, solve
 from planners.threads import num_cores
 
 app = typer.Typer(
@@ -220,7 +220,7 @@ def solve_command(
             out.print(f"{what} in {written}", highlight=False, soft_wrap=True)
     if interrupted:
         raise typer.Exit(130)
-    if not is_success(result.status):
+    if not result.success:
         raise typer.Exit(1)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from planners import compiling
 from planners.bellman import UNIT_ROUNDOFF, Backups, Sweep
 from planners.certificate import Certificate, Certifier
-from planners.result import History, Status
+from planners.result import KEYBOARD, History, Status
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def iterate(
             if callback is not None and callback(progress) and end is None:
                 end = Status.INTERRUPTED, "stopped by the callback"
     except KeyboardInterrupt:
-        end = Status.INTERRUPTED, "interrupted from the keyboard"
+        end = Status.INTERRUPTED, KEYBOARD
         certificate = checked = None  # V may be one step ahead of them
 
     if solver.recentres and certificate is None:

@@ -23,6 +23,35 @@ class Status(StrEnum):
     STOPPED_SHORT = "stopped_short"  # a tolerance was asked for and is not met
     INTERRUPTED = "interrupted"  # Ctrl-C, or the callback asked to stop
 
+    @property
+    def success(self) -> bool:
+        """Whether the run ended as asked for: the tolerance met, or the budget used up."""
+        return self in (Status.CONVERGED, Status.COMPLETED)
+
+
+#: Message of a run that Ctrl-C ended.
+KEYBOARD = "interrupted from the keyboard"
+
+
+class NotSolvedError(RuntimeError):
+    """A result was insisted on, and the run did not reach what was asked for.
+
+    Parameters
+    ----------
+    result : SolveResult
+        What there is.
+    """
+
+    def __init__(self, result: SolveResult) -> None:
+        super().__init__(
+            f"{result.method} did not reach what was asked for ({result.status}: "
+            f"{result.message}); its values are within {result.bound:.3g} of the optimum"
+        )
+        self.result = result
+
+    def __reduce__(self) -> tuple[type[NotSolvedError], tuple[SolveResult]]:
+        return type(self), (self.result,)
+
 
 @dataclass(frozen=True, eq=False)
 class History:
@@ -113,6 +142,27 @@ class SolveResult:
             f"SolveResult({self.method}: {self.status}, {len(self.values)} states, "
             f"bound {self.bound:.3g}, {self.num_updates} updates, {self.seconds:.3g} s)"
         )
+
+    @property
+    def success(self) -> bool:
+        """Whether the run ended as asked for: "converged" or "completed"."""
+        return self.status.success
+
+    def require(self) -> Self:
+        """Return the result itself if it is a `success`.
+
+        Raises
+        ------
+        NotSolvedError
+            If it is not; its ``result`` is this one.
+        KeyboardInterrupt
+            If Ctrl-C ended the run: whoever insists on the result cannot go on.
+        """
+        if self.success:
+            return self
+        if self.message == KEYBOARD:
+            raise KeyboardInterrupt
+        raise NotSolvedError(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result to an ``.npz`` file, whole or not at all.

@@ -19,7 +19,7 @@ from planners.certificate import Certifier
 from planners.choose import choose
 from planners.iterate import Budget, Callback, Clock, Run, Solver, iterate
 from planners.policies import greedy_policy, model_values
-from planners.result import SolveResult, Status
+from planners.result import SolveResult
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
 from planners.solvers.basin_aggregation import BasinAggregation, BasinAggregationOptions
 from planners.solvers.fixed_aggregation import FixedAggregation, FixedAggregationOptions
@@ -295,8 +295,3 @@ def _check_limits(
             check_integer(name, count, least=1)
     if time_limit is not None and not (is_real(time_limit) and time_limit > 0):
         raise ValueError(f"time_limit must be a positive number of seconds, got {time_limit!r}")
-
-
-def is_success(status: Status) -> bool:
-    """Return whether a run ended as asked for."""
-    return status in (Status.CONVERGED, Status.COMPLETED)

@@ -366,3 +366,34 @@ def test_files_appear_when_they_are_whole(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_bytes(b"")
     assert path.stat().st_mode == plain.stat().st_mode
+
+
+def test_require() -> None:
+    converged = planners.solve(MODEL, gamma=0.9)
+    assert converged.success
+    assert converged.require() is converged
+    budgeted = planners.solve(MODEL, gamma=0.9, num_iterations=2)
+    assert budgeted.status == "completed"
+    assert budgeted.require() is budgeted
+
+
+def test_require_refuses_what_was_not_reached() -> None:
+    short = planners.solve(MODEL, gamma=0.9, method="value_iteration", tol=1e-9, num_iterations=2)
+    assert not short.success
+    with pytest.raises(planners.NotSolvedError, match="stopped_short: 2 iter") as caught:
+        short.require()
+    assert caught.value.result is short
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert str(copy) == str(caught.value)
+    assert copy.result.bound == short.bound
+
+
+def test_require_after_interrupts() -> None:
+    def press(progress: planners.Progress) -> None:
+        raise KeyboardInterrupt
+
+    stopped = planners.solve(MODEL, gamma=0.9, callback=lambda progress: True, num_iterations=5)
+    with pytest.raises(planners.NotSolvedError, match="stopped by the callback"):
+        stopped.require()
+    with pytest.raises(KeyboardInterrupt):
+        planners.solve(MODEL, gamma=0.9, callback=press).require()
