@@ -22,7 +22,7 @@ from numba.core.dispatcher import Dispatcher
 import aggmaze
 import planners
 from aggmaze import kernel_cache
-from aggmaze.sources import PACKAGES, digest
+from aggmaze.sources import PACKAGES
 
 HOME = Path(aggmaze.__file__).parents[1]
 
@@ -164,12 +164,3 @@ def test_kernels_of_others_stay_where_numba_puts_them(tmp_path: Path) -> None:
     spec.loader.exec_module(module)
     kernel = numba.njit(cache=True)(module.double)
     assert Path(kernel.stats.cache_path) == tmp_path / "__pycache__"
-
-
-def test_digests_tell_names_and_contents_apart(tmp_path: Path) -> None:
-    texts = {"a": "x", "b": "", "c": "x"}
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text)
-    a, b, c = (tmp_path / name for name in texts)
-    assert digest([a, b]) == digest([a, b])
-    assert len({digest(files) for files in ([a], [b], [c], [a, b], [b, a], [])}) == 6
