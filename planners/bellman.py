@@ -23,12 +23,11 @@ from aggmaze.move_mdp import MoveMDP
 from planners import compiling
 from planners.kernels import moves, sparse
 from planners.kernels.choice import IN_ORDER
+from planners.kernels.choice import UNIT_ROUNDOFF as UNIT_ROUNDOFF
 from planners.threads import over_blocks
 
 Model = TabularMDP | MoveMDP
 
-# Half the distance from 1 to the next number: the largest relative error of one rounding.
-UNIT_ROUNDOFF = 2.0**-53
 # Covers what results below the least normal number lose beyond that.
 UNDERFLOW = float(np.finfo(np.float64).tiny)
 

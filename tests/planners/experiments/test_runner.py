@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,45 @@ def test_a_damaged_result_is_reported_and_computed_again(tmp_path: Path, damage:
     assert len(notes.reports) == 1
     assert str(path) in notes.reports[0]
     assert values(again.outcomes) == values(first.outcomes)
+
+
+def by_no_code(content: dict[str, Any]) -> None:
+    """Make it what the first version of the program wrote."""
+    del content["code"]
+    content["version"] = "0.1.0"
+
+
+def by_other_code(content: dict[str, Any]) -> None:
+    content["code"] = "0123456789abcdef"
+
+
+@pytest.mark.parametrize("edit", [by_other_code, by_no_code])
+def test_results_of_other_code_are_computed_again(tmp_path: Path, edit: Any) -> None:
+    tasks = fakes.tasks()
+    first, _ = run(tasks, tmp_path)
+    paths = [Results(tmp_path, print).path(task) for task in tasks]
+    for path in paths[2:5]:
+        content = json.loads(path.read_text())
+        edit(content)
+        content["values"]["numbers"] = [0.0, 0.0, 0.0]
+        path.write_text(json.dumps(content))
+    again, notes = run(tasks, tmp_path)
+    assert notes.num_done == len(tasks) - 3
+    assert {task.name for task in notes.finished} == {task.name for task in tasks[2:5]}
+    assert len(notes.reports) == 1
+    assert "results of fake" in notes.reports[0]
+    assert "other code" in notes.reports[0]
+    assert values(again.outcomes) == values(first.outcomes)
+    assert sorted(paths) == sorted((tmp_path / "results" / "fake").iterdir())
+    assert run(tasks, tmp_path)[1].num_done == len(tasks)
+
+
+def test_a_worker_with_other_code_is_refused(tmp_path: Path) -> None:
+    tasks = fakes.tasks()
+    tasks[0] = replace(tasks[0], code="0123456789abcdef")
+    completed, _ = run(tasks, tmp_path)
+    assert list(completed.failures) == [0]
+    assert "other code" in completed.failures[0]
 
 
 def test_interrupted_runs_go_on(tmp_path: Path) -> None:
