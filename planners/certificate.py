@@ -39,6 +39,11 @@ from planners.krylov import size as sup_norm
 
 #: No cost-to-go may be larger: sums of a few such numbers, and of costs below them, do not overflow.
 LARGEST_VALUE = 1e300
+#: (1 - gamma) times this bounds costs and first values: methods also add what sums up to horizons.
+LARGEST_START = 1e285
+
+# So many times the least tolerance can be certified, where costs are not much larger than values.
+_SURELY = 8
 
 # Each bound takes fewer than eight roundings.
 _SLIP = 16 * UNIT_ROUNDOFF
@@ -197,6 +202,26 @@ class Certifier:
             return math.inf
         share = self.backups.least_rounding + self._gamma * self.backups.row_error
         return share / (1 - min(self._largest_left, self._gamma))
+
+    def attainable(self, tol: float) -> float:
+        """Return ``tol``, or what is surely certifiable if that is larger; inf where nothing is."""
+        return max(tol, _SURELY * self.least_tol)
+
+    def check_attainable(self, tol: float | None) -> None:
+        """Refuse a tolerance that no values meet; None stands for one that is absolute."""
+        backups = self.backups
+        least = self.least_tol
+        if not least < 1:
+            raise ValueError(
+                f"float64 can certify nothing for this model at gamma = {backups.gamma!r}: its "
+                f"rows of probabilities sum to 1 within {backups.row_error:.2g} only; ask for "
+                "num_iterations or num_updates, without a tolerance"
+            )
+        if tol is not None and tol < least:
+            raise ValueError(
+                f"tol = {tol!r} is below what float64 can certify for this model at gamma = "
+                f"{backups.gamma!r}; the smallest possible is {least:.1e} (of max|V|)"
+            )
 
     def size(self, sweep: Sweep, shift: float) -> float:
         """Return max |TV + shift| over the states that are not terminal, or less if unsure."""

@@ -55,10 +55,14 @@ class NotSolvedError(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """One entry an iteration, each array of shape (num_iterations,).
+    """One entry an iteration; beyond 100,000 of them one in 2, 4, 8, ... and the last.
+
+    Each array has the shape (N,), N the number of entries.
 
     Parameters
     ----------
+    iteration : ndarray of int
+        Which iteration it is, counted from 1.
     num_updates : ndarray of int
         Backups made so far.
     seconds : ndarray of float
@@ -71,6 +75,7 @@ class History:
         Certified bound where one was computed, else NaN.
     """
 
+    iteration: NDArray[np.int64]
     num_updates: NDArray[np.int64]
     seconds: NDArray[np.float64]
     num_megastates: NDArray[np.int64]
@@ -202,10 +207,23 @@ class SolveResult:
             }
             if "labels" in archive:
                 expected["labels"] = (_INTEGER, per_state)
+            # Before histories thinned themselves out they did not number their entries.
+            counted = "history_iteration" in archive
+            entries = archive.shape("history_seconds", 1)
+            if entries[0] > scalars["num_iterations"] or not (
+                counted or entries[0] == scalars["num_iterations"]
+            ):
+                raise ValueError(
+                    f"history_seconds has {entries[0]} entries for {scalars['num_iterations']} "
+                    "iterations"
+                )
             for field in fields(History):
-                dtypes = _INTEGER if field.name.startswith("num_") else _FLOAT
-                expected[f"history_{field.name}"] = (dtypes, (scalars["num_iterations"],))
+                if field.name != "iteration" or counted:
+                    whole = field.name.startswith(("num_", "iteration"))
+                    expected[f"history_{field.name}"] = (_INTEGER if whole else _FLOAT, entries)
             arrays = archive.read(expected)
+            if not counted:
+                arrays["history_iteration"] = np.arange(1, entries[0] + 1)
             history = History(**{f.name: arrays.pop(f"history_{f.name}") for f in fields(History)})
             return cls(history=history, **scalars | arrays)
 
