@@ -6,8 +6,9 @@ expect: ``c + gamma V(s') - V(s)`` is 0 on average, whatever came before, and so
 its mean.  Sums of such terms, weighted by ``gamma**t``, are martingales.  With the sum A of the
 variances that the model expects of the terms and the sum B of their squares, such a sum exceeds
 ``z sqrt(A + B)`` with a chance of at most ``2 exp(-z**2 / 2)``, however rare and large the chances
-of the model are (Bercu and Touati, 2008), and z = 5 makes that one in 130,000.  Neither limits of
-steps nor few episodes do it harm: an episode that is cut off ends with what is expected there.
+of the model are (Bercu and Touati, 2008), and z = 5 makes that one in 130,000.  Where the model
+leaves nothing to chance, a single term that is not 0 is enough.  Neither limits of steps nor few
+episodes do harm: an episode that is cut off ends with what is expected there.
 """
 
 from __future__ import annotations
@@ -336,23 +337,22 @@ class _Promise:
         left = np.where(followers == _OVER, 0.0, V[followers])
         gains = weights * (V[states] + rewards - self._gamma * left)
         variances = step_variances(self._model, self._policy, V, self._gamma)
-        chances = weights**2 * variances[states]
-        for terms, expected, what in (
-            (
-                -self.value - V[starts],
-                len(starts) * float(initial @ (V + self.value) ** 2),
-                "start",
-            ),
-            (gains, float(chances.sum()), "step"),
+        of_starts = np.full(len(starts), initial @ (V + self.value) ** 2)
+        for what, terms, weight, expected in (
+            ("starts", -self.value - V[starts], np.ones(len(starts)), of_starts),
+            ("steps", gains, weights, variances[states]),
         ):
-            total = float(terms.sum())
-            error = math.sqrt(expected + float(terms @ terms))
-            if not abs(total) <= _MOST_ERRORS * error + len(starts) * rounding:
-                off = total / len(starts)
+            error = math.sqrt(float(weight**2 @ expected + terms @ terms))
+            off, chance = float(terms.sum()) / len(starts), "more than chance explains"
+            kept = abs(off) * len(starts) <= _MOST_ERRORS * error + len(starts) * rounding
+            certain = expected <= rounding**2
+            if not (np.abs(terms[certain]) <= rounding).all():
+                off, chance = float(terms[certain].sum()) / len(starts), "where nothing is chance"
+                kept = False
+            if not kept:
                 return (
-                    f"{self.value:.6g} is promised, and its {what}s pay {abs(off):.3g} "
-                    f"{'less' if off < 0 else 'more'} an episode than expected of them, over "
-                    f"{_MOST_ERRORS:g} standard errors ({error / len(starts):.2g}) away"
+                    f"{self.value:.6g} is promised, and its {what} pay {abs(off):.3g} "
+                    f"{'less' if off < 0 else 'more'} an episode than expected of them, {chance}"
                 )
         return ""
 
