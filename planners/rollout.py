@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import operator
 import warnings
-from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -40,11 +39,9 @@ from planners.result import SolveResult
 _MAX_STEPS = 1000
 # Steps between two looks at a long episode.
 _LOOK_EVERY = 1000
-# z above, and the share of the largest cost-to-go that rounding may make an episode miss.
+# z above, and the share of the largest cost-to-go that rounding may make a term miss.
 _MOST_ERRORS = 5.0
 _ROUNDING = 1e-6
-# Stands for the state after an episode that terminated.
-_OVER = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +201,7 @@ def rollout(
             returns[episode] += float(reward)
             discounted[episode] += weight * float(reward)
             if promise is not None:
-                state = _OVER if terminated else _state_of(observation, info)
+                state = None if terminated else _state_of(observation, info)
                 promise.step(weight, float(reward), state)
             weight *= 1.0 if gamma is None else gamma
             over = terminated or truncated or step == max_steps
@@ -299,60 +296,82 @@ def _promise(env: gym.Env[Any, Any], policy: ArrayLike, gamma: float | None) -> 
     return _Promise(model, policy, gamma)
 
 
+class _Sum:
+    """A sum of terms that are 0 on average, if the model is right."""
+
+    def __init__(self, size: float) -> None:
+        self._size = size  # of what the terms are differences of
+        self._total = self._squares = self._expected = self._rounding = 0.0
+        self._impossible = False
+
+    def add(self, term: float, variance: float, weight: float = 1.0, size: float = 0.0) -> None:
+        """Add a term times its weight; the variance is what the model expects of it."""
+        rounding = _ROUNDING * max(self._size, size)
+        if variance <= rounding**2 and not abs(term) <= rounding:
+            self._impossible = True
+        self._total += weight * term
+        self._squares += (weight * term) ** 2
+        self._expected += weight**2 * variance
+        self._rounding += weight * rounding
+
+    def missed(self) -> tuple[float, str] | None:
+        """Return by how much the mean is missed, and why that is no chance, where it is."""
+        if self._impossible:
+            return self._total, "where nothing is chance"
+        chance = _MOST_ERRORS * math.sqrt(self._squares + self._expected)
+        if not abs(self._total) <= chance + self._rounding:
+            return self._total, "more than chance explains"
+        return None
+
+
 class _Promise:
     """What the model promises, and what the steps say to that."""
 
     def __init__(self, model: Model, policy: ArrayLike, gamma: float) -> None:
-        self._model, self._policy, self._gamma = model, policy, gamma
-        self._V = model_values(model, evaluate(model, policy, gamma, allow_unavailable=True))
-        self.value = 0.0 - float(model.initial @ self._V)
-        self._starts = array("q")
-        self._states, self._followers = array("q"), array("q")
-        self._weights, self._rewards = array("d"), array("d")
+        self._gamma = gamma
+        self._V = V = model_values(model, evaluate(model, policy, gamma, allow_unavailable=True))
+        self.value = 0.0 - float(model.initial @ V)
+        self._variances = step_variances(model, policy, V, gamma)
+        self._of_starts = float(model.initial @ (V + self.value) ** 2)
+        self._sums = {name: _Sum(float(np.abs(V).max())) for name in ("starts", "steps")}
+        self._num_episodes = 0
         self._state = 0
+        self._unknown: int | None = None
 
     def start(self, state: int) -> None:
         """Begin an episode."""
-        self._starts.append(state)
+        self._num_episodes += 1
+        self._sums["starts"].add(-self.value - self._left(state), self._of_starts)
         self._state = state
 
-    def step(self, weight: float, reward: float, state: int) -> None:
+    def step(self, weight: float, reward: float, state: int | None) -> None:
         """Take note of a step to a state, or to the end; ``weight`` is the power of gamma."""
-        self._states.append(self._state)
-        self._followers.append(state)
-        self._weights.append(weight)
-        self._rewards.append(reward)
-        self._state = state
+        left = 0.0 if state is None else self._left(state)
+        if self._unknown is None:
+            gain = self._left(self._state) + reward - self._gamma * left
+            variance = float(self._variances[self._state])
+            self._sums["steps"].add(gain, variance, weight, abs(reward))
+        if state is not None:
+            self._state = state
+
+    def _left(self, state: int) -> float:
+        """Return V of a state, and remember one that the model has not."""
+        if not 0 <= state < len(self._V):
+            self._unknown = state
+            return 0.0
+        return float(self._V[state])
 
     def broken(self) -> str:
         """Return why the promise is not kept, or ""."""
-        V, initial = self._V, self._model.initial
-        starts, states = np.array(self._starts), np.array(self._states)
-        followers = np.array(self._followers)
-        weights, rewards = np.array(self._weights), np.array(self._rewards)
-        rounding = _ROUNDING * float(max(np.abs(V).max(), np.abs(rewards).max(initial=0.0)))
-        outside = [s for s in (*starts, *followers) if s >= len(V)]
-        if outside:
-            return f"state {outside[0]} is none of the {len(V)} of the model"
-        left = np.where(followers == _OVER, 0.0, V[followers])
-        gains = weights * (V[states] + rewards - self._gamma * left)
-        variances = step_variances(self._model, self._policy, V, self._gamma)
-        of_starts = np.full(len(starts), initial @ (V + self.value) ** 2)
-        for what, terms, weight, expected in (
-            ("starts", -self.value - V[starts], np.ones(len(starts)), of_starts),
-            ("steps", gains, weights, variances[states]),
-        ):
-            error = math.sqrt(float(weight**2 @ expected + terms @ terms))
-            off, chance = float(terms.sum()) / len(starts), "more than chance explains"
-            kept = abs(off) * len(starts) <= _MOST_ERRORS * error + len(starts) * rounding
-            certain = expected <= rounding**2
-            if not (np.abs(terms[certain]) <= rounding).all():
-                off, chance = float(terms[certain].sum()) / len(starts), "where nothing is chance"
-                kept = False
-            if not kept:
+        if self._unknown is not None:
+            return f"state {self._unknown} is none of the {len(self._V)} of the model"
+        for name, terms in self._sums.items():
+            missed = terms.missed()
+            if missed is not None:
+                off, why = missed[0] / self._num_episodes, missed[1]
                 return (
-                    f"{self.value:.6g} is promised, and its {what} pay {abs(off):.3g} "
-                    f"{'less' if off < 0 else 'more'} an episode than expected of them, {chance}"
+                    f"{self.value:.6g} is promised, and its {name} pay {abs(off):.3g} "
+                    f"{'less' if off < 0 else 'more'} an episode than expected of them, {why}"
                 )
         return ""
 
