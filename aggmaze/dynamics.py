@@ -21,6 +21,7 @@ from aggmaze.formats.gym_table import Outcome
 _NUM_STEPS = 1000
 _SECONDS = 0.5
 _LONGEST_EPISODE = 100
+_MOST_LISTED = 6
 # Rewards that differ by no more than this share of their size are the same.
 _ROUNDING = 1e-6
 # Frequencies that are that much likelier by what was seen before than by the table refute it: if
@@ -93,9 +94,10 @@ def _walk(env: Any) -> str:
         probability = _probability(outcomes, following, reward, terminated)
         if not probability > 0:
             ends = " and ends the episode" if terminated else ""
+            listed = outcomes if len(outcomes) <= _MOST_LISTED else f"{len(outcomes)} others"
             return (
                 f"action {action} in state {state} leads to state {following} for a reward of "
-                f"{reward:g}{ends}, and P[{state}][{action}] is {outcomes}"
+                f"{reward:g}{ends}, and P[{state}][{action}] is {listed}"
             )
         before = seen.setdefault((state, action), [])
         outcome = (following, reward, terminated)

@@ -48,8 +48,8 @@ def evaluate(
         Discount in [0, 1).
     allow_unavailable : bool
         Whether the policy may choose unavailable actions, which stay in place and pay, as agents
-        do that know nothing of masks: what the model has for a step in place, else `max(0, largest
-        cost)`.  By default such a policy is refused.
+        do that know nothing of masks: what the model has for a step in place, else ``max(0,
+        largest cost)``.  By default such a policy is refused.
 
     Returns
     -------
