@@ -28,6 +28,12 @@ def check_positive(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
 
 
+def check_time_limit(value: Any) -> None:
+    """Refuse a time limit that is neither None nor a positive number of seconds."""
+    if value is not None and not (is_real(value) and value > 0):
+        raise ValueError(f"time_limit must be a positive number of seconds, got {value!r}")
+
+
 def check_share(name: str, value: Any) -> None:
     """Refuse what is not a number in [0, 1]."""
     if not is_real(value) or not 0.0 <= value <= 1.0:

@@ -339,10 +339,12 @@ class TabularMDP(Exports, Immutable):
             refuse(
                 row_of_entry[bad[0]], f"outcome cost {self.outcome_costs[bad[0]]} must be finite"
             )
-        weighted = self.transitions.data * self.outcome_costs
+        weighted = self.transitions.data * np.where(
+            available[row_of_entry], self.outcome_costs, 0.0
+        )
         means = np.bincount(row_of_entry, weights=weighted, minlength=len(available))
         size = np.bincount(row_of_entry, weights=np.abs(weighted), minlength=len(available))
-        costs = self.costs.reshape(-1)
+        costs = np.where(available, self.costs.reshape(-1), 0.0)
         bad = np.flatnonzero(available & (np.abs(means - costs) > 1e-9 * (size + np.abs(costs))))
         if len(bad):
             refuse(bad[0], f"cost {costs[bad[0]]} is not the mean {means[bad[0]]} of its outcomes'")

@@ -16,6 +16,7 @@ Nothing here can be wrong in silence: every `Solution` tells the residual of the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,6 +56,10 @@ class Solution:
     rounding: float
 
 
+class _StoppedError(Exception):
+    """Whoever watches has asked to stop."""
+
+
 class ChainEquations:
     """``v = c + gamma P v`` in some states of a chain, v = 0 in the others, for any c.
 
@@ -85,12 +90,21 @@ class ChainEquations:
         self._diagonal = _diagonal(*self._pattern)
         self._factors = _factors(*self._pattern, self._entries, self._diagonal)
         self._operations = 4 + int(np.diff(transitions.indptr).max())
+        self._watch: Callable[[], object] | None = None
 
-    def solve(self, costs: NDArray[np.float64], *, max_value: float = math.inf) -> Solution:
+    def solve(
+        self,
+        costs: NDArray[np.float64],
+        *,
+        max_value: float = math.inf,
+        watch: Callable[[], object] | None = None,
+    ) -> Solution:
         """Solve for costs of shape (S,), as far as float64 and BiCGSTAB go.
 
-        Give up where corrections exceed ``max_value``.
+        Give up where corrections exceed ``max_value``.  ``watch`` is called before each product
+        with the matrix; a true value returned ends it with what there is.
         """
+        self._watch = watch
         right, scale = self._right_hand_side(costs)
         values, residual = np.zeros_like(right), right
         correction, enough = self._preconditioned(right), math.inf
@@ -104,7 +118,10 @@ class ChainEquations:
             if size(residual) <= rounded:
                 break
             enough = 0.5 * size(residual)
-            correction = self._bicgstab(residual, 0.1 * rounded, max_value / scale)
+            try:
+                correction = self._bicgstab(residual, 0.1 * rounded, max_value / scale)
+            except _StoppedError:
+                break
         return self._solution(values, residual, scale)
 
     def rise(self, costs: NDArray[np.float64], num_steps: int) -> Solution:
@@ -165,6 +182,8 @@ class ChainEquations:
         smoothed: NDArray[np.float64],
         image: NDArray[np.float64],
     ) -> None:
+        if self._watch is not None and self._watch():
+            raise _StoppedError
         self._solve_factors(direction, smoothed)
         self._multiply(smoothed, image)
 

@@ -8,6 +8,7 @@ for their solver.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,16 @@ from planners.certificate import Certifier
 from planners.chains import ChainEquations
 from planners.iterate import Budget, iterate
 from planners.policies import policy_model
-from planners.result import Status
+from planners.result import SolveResult, Status
 from planners.solvers.value_iteration import ValueIteration, ValueIterationOptions
 
 
 def evaluate(
-    model_or_env: Any, policy: ArrayLike, gamma: float, *, allow_unavailable: bool = False
+    model_or_env: Any,
+    policy: SolveResult | ArrayLike,
+    gamma: float,
+    *,
+    allow_unavailable: bool = False,
 ) -> NDArray[np.float64]:
     """Return the costs-to-go of a policy, exact within rounding.
 
@@ -36,13 +41,15 @@ def evaluate(
     ----------
     model_or_env
         What `as_model` takes.
-    policy : array_like of int, shape (S,), or of float, shape (S, A)
-        Actions, or the probability of each action.
+    policy : SolveResult, or array_like of int, shape (S,), or of float, shape (S, A)
+        Actions, or the probability of each action.  Whether a `SolveResult` is a success plays no
+        part: this is about its policy alone.
     gamma : float
         Discount in [0, 1).
     allow_unavailable : bool
         Whether the policy may choose unavailable actions, which stay in place and pay, as agents
-        do that know nothing of masks.  By default such a policy is refused.
+        do that know nothing of masks: what the model has for a step in place, else ``max(0,
+        largest cost)``.  By default such a policy is refused.
 
     Returns
     -------
@@ -53,6 +60,8 @@ def evaluate(
     ------
     ValueError
         If the policy does not fit the model, or gamma is not in [0, 1).
+    FloatingPointError
+        If float64 cannot tell the costs-to-go to within any bound.
     """
     model = as_model(model_or_env)
     chain = policy_model(model, policy, allow_unavailable=allow_unavailable)
@@ -64,4 +73,6 @@ def evaluate(
     run = iterate(solver, Certifier(operators), Budget(tol=0.0))
     if run.status == Status.INTERRUPTED:
         raise KeyboardInterrupt  # nobody asked for an approximate value
+    if run.bound is None or not run.bound < math.inf:
+        raise FloatingPointError(f"the policy could not be evaluated: {run.message}")
     return run.values[: model.num_states - model.num_added_states]

@@ -22,7 +22,7 @@ class _OptimalValues:
         self.options = options
 
     def __call__(self, model: Model) -> NDArray[np.float64]:
-        return solve(model, gamma=self.gamma, **self.options).values
+        return solve(model, gamma=self.gamma, **self.options).require().values
 
 
 def with_regret(
@@ -39,6 +39,11 @@ def with_regret(
         Discount in [0, 1).
     **options
         As for `solve`: ``tol`` is 1e-6 of max|V| by default.
+
+    Raises
+    ------
+    NotSolvedError
+        If a solve does not reach what is asked for; later ones raise it in ``reset``.
 
     Returns
     -------

@@ -32,7 +32,7 @@ def demonstrate(out: Path) -> None:
     for env_id in MAZES:
         env = gym.make(env_id, render_mode="rgb_array")
         model, scale = planners.normalized(env, GAMMA)
-        exact = planners.solve(model, gamma=GAMMA, method="value_iteration")
+        exact = planners.solve(model, gamma=GAMMA, method="value_iteration").require()
         # The paper's parameters: 2 global and 5 aggregated iterations in turn, bins of width 0.5
         # on costs scaled so that the largest cost-to-go is 100.
         aggregated = planners.solve(

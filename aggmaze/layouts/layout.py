@@ -103,6 +103,7 @@ class Layout:
         joined = neighbours[self.passages]
         indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(self.passages, axis=1))])
         graph = sp.csr_array((np.ones(len(joined)), joined, indptr), shape=(num_states, num_states))
+        graph.sum_duplicates()  # which sorts, as scipy's routines want it
         _, component = connected_components(graph, directed=False)
         return np.asarray(component == component[self.goal])
 
