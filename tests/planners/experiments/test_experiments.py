@@ -267,6 +267,14 @@ def test_cartpole_without_global_iterations_learns_nothing() -> None:
             assert len(set(rewards)) == 1
 
 
+def test_cartpole_is_the_one_of_the_published_run() -> None:
+    """The first row of docs/reproduction.md: all of 20 runs balanced after 10,130 updates."""
+    configuration = {"bins": [5, 5, 9, 9], "method": cartpole.SWEEPS, "num_sweeps": 5}
+    found = cartpole.run({**configuration, "episodes": 20}, np.random.SeedSequence(0)).values
+    assert (found["num_cells"], found["balanced_at"]) == (2025, 10_130)
+    assert found["rewards"][-1] == 200
+
+
 # ---------------------------------------------------------------------------------------------
 # Statistics and tables.
 
