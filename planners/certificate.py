@@ -35,11 +35,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planners.bellman import UNIT_ROUNDOFF, Backups, Sweep
-from planners.krylov import size as sup_norm
+from planners.krylov import sup_norm
 
-#: No cost-to-go may be larger: sums of a few such numbers, and of costs below them, do not overflow.
+#: No cost-to-go may be larger: sums of a few such numbers and of costs do not overflow.
 LARGEST_VALUE = 1e300
-#: (1 - gamma) times this bounds costs and first values: methods also add what sums up to horizons.
+#: (1 - gamma) times this bounds costs and first values: methods add up whole horizons of them.
 LARGEST_START = 1e285
 
 # So many times the least tolerance can be certified, where costs are not much larger than values.

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from aggmaze.mdp import readonly
 from planners.bellman import UNIT_ROUNDOFF
 from planners.kernels.choice import likely_outcome
-from planners.krylov import bicgstab, size
+from planners.krylov import bicgstab, sup_norm
 
 # A round of BiCGSTAB ends at this share of the residual it began with, or after so many steps.
 _REDUCTION = 1e-6
@@ -111,13 +111,13 @@ class ChainEquations:
         while True:
             trial = values + correction
             found = self._residual(right, trial)
-            if not size(found) < enough:
+            if not sup_norm(found) < enough:
                 break
             values, residual = trial, found
-            rounded = 0.5 * self._operations * UNIT_ROUNDOFF * size(values)
-            if size(residual) <= rounded:
+            rounded = 0.5 * self._operations * UNIT_ROUNDOFF * sup_norm(values)
+            if sup_norm(residual) <= rounded:
                 break
-            enough = 0.5 * size(residual)
+            enough = 0.5 * sup_norm(residual)
             try:
                 correction = self._bicgstab(residual, 0.1 * rounded, max_value / scale)
             except _StoppedError:
@@ -131,7 +131,7 @@ class ChainEquations:
         for _ in range(num_steps):
             trial = values + self._preconditioned(residual)
             found = self._residual(right, trial)
-            if not size(found) < math.inf:
+            if not sup_norm(found) < math.inf:
                 break
             values, residual = trial, found
         return self._solution(values, residual, scale)
@@ -142,7 +142,7 @@ class ChainEquations:
         So that squares of them neither overflow nor vanish.
         """
         right = np.where(self._fixed, 0.0, costs)[self._order]
-        scale = math.ldexp(1.0, math.frexp(size(right))[1] - 1)
+        scale = math.ldexp(1.0, math.frexp(sup_norm(right))[1] - 1)
         return right / scale, scale
 
     def _solution(
@@ -155,7 +155,7 @@ class ChainEquations:
             scale * float(residual.min()),
             scale * float(residual.max()),
             # As many terms as the longest row has, and those of c and v itself.
-            scale * self._operations * UNIT_ROUNDOFF * (2.0 + 2.0 * size(values)),
+            scale * self._operations * UNIT_ROUNDOFF * (2.0 + 2.0 * sup_norm(values)),
         )
 
     def _residual(

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from planners import compiling
 from planners.bellman import UNIT_ROUNDOFF, Backups, Sweep
-from planners.certificate import Certificate, Certifier, Check, sup_norm
+from planners.certificate import Certificate, Certifier, Check
 from planners.elimination import MOST_STATES, eliminate
+from planners.krylov import sup_norm
 from planners.policies import policy_model
 from planners.result import KEYBOARD, History, Status
 

@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from aggmaze.checks import check_choice, check_gamma, check_integer, is_real
 from planners.adapters import as_model
 from planners.bellman import Backups, backups
-from planners.certificate import LARGEST_START, Certifier, sup_norm
+from planners.certificate import LARGEST_START, Certifier
 from planners.choose import choose
 from planners.iterate import Budget, Callback, Clock, Run, Solver, iterate
+from planners.krylov import sup_norm
 from planners.policies import greedy_policy, model_values
 from planners.result import KEYBOARD, SolveResult, Status
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
@@ -44,7 +45,7 @@ class Method:
     Parameters
     ----------
     solver : callable
-        ``solver(backups)``, with ``options=`` where there are any, and with ``rng=`` where it draws.
+        ``solver(backups)``, with ``options=`` where there are any, with ``rng=`` where it draws.
     summary : str
     options : type, optional
         Frozen dataclass of the options that the method takes.

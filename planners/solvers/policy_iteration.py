@@ -25,7 +25,7 @@ from planners.chains import ChainEquations
 from planners.elimination import MOST_STATES, eliminate
 from planners.forest import PolicyForest
 from planners.iterate import Step
-from planners.krylov import size as sup_norm
+from planners.krylov import sup_norm
 from planners.policies import greedy_policy, policy_model
 
 # A round of BiCGSTAB, and how many there may be; each is to halve the residual at least.
