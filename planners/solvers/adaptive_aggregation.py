@@ -36,17 +36,14 @@ Processes", Algorithms 1 to 3 and section "Benchmarks and parameters".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_choice, check_finite, check_integer
-from planners.aggregation import (
-    Aggregation,
-    aggregate_by_value,
-    draw_representatives,
-)
+from planners.aggregation import Aggregation, aggregate_by_value, representatives
 from planners.bellman import Backups, Sweep
 from planners.iterate import Step
 from planners.noise import NOISES, NoisyBackups
@@ -166,7 +163,7 @@ class AdaptiveAggregation:
         # Of W, by mega-state and by code.
         self._W = self._spare_W = self._table = np.empty(0)
         self._codes = np.empty(0, dtype=np.int32)
-        self._representatives = np.empty((0, 0), dtype=np.int64)
+        self._representatives: Iterator[NDArray[np.int64]] = iter(())  # of each iteration
         # Whether _V is current; in an aggregated phase it is V~(W), formed when asked for.
         self._expanded = True
 
@@ -216,7 +213,7 @@ class AdaptiveAggregation:
         return max(high, 0.0) - min(low, 0.0) if len(self._terminal) else high - low
 
     def _enter_aggregated_phase(self) -> bool:
-        """Partition the states and draw their representatives, if there is to be a phase."""
+        """Partition the states, if there is to be a phase."""
         epsilon = self._next_epsilon()
         if epsilon is None:
             return False
@@ -231,8 +228,9 @@ class AdaptiveAggregation:
             out=self._codes,
             num_threads=self._backups.num_threads,
         )
-        uniforms = self._rng.random((self._options.num_aggregated, aggregation.num_megastates))
-        self._representatives = draw_representatives(aggregation, uniforms)
+        self._representatives = representatives(
+            aggregation, self._rng, self._options.num_aggregated
+        )
         self._aggregation = aggregation
         self._W = aggregation.midpoints.copy()
         self._spare_W = np.empty_like(self._W)
@@ -254,7 +252,7 @@ class AdaptiveAggregation:
         alpha = self._step_size(options.first_step + count)
         target = self._spare_W
         (self._noisy or self._backups).aggregated(
-            self._representatives[position], self._table, self._codes, target
+            next(self._representatives), self._table, self._codes, target
         )
         target *= alpha
         target += (1.0 - alpha) * self._W
