@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -19,6 +20,10 @@ from aggmaze.rendering.raster import Raster
 
 #: What Stable-Baselines3's convolutional network asks of each side of an image.
 SMALLEST_IMAGE = 36
+# What an encoder's memory of pictures may take, and what one takes in it beside its colours.
+_PATCHES_BYTES, _BYTES_A_PATCH = 2**26, 600
+# Larger pictures are drawn each time: it takes little longer than to copy one, which must be.
+_LARGEST_REMEMBERED = 2**20
 #: What the last axis of a local view tells of a position, each 0 or 1, the height between them.
 LOCAL_VIEW_CHANNELS = ("free", "left", "right", "down", "up", "goal", "height")
 
@@ -39,6 +44,10 @@ class Encoder(Protocol):
         """Return an observation of each state, shape (N, ...), in a new array."""
         ...
 
+    def encode_one(self, state: int) -> NDArray[Any]:
+        """Return the observation of one state, in a new array: in about the time of a copy."""
+        ...
+
 
 class CoordinateEncoder:
     """Coordinates of states on a grid.
@@ -52,13 +61,20 @@ class CoordinateEncoder:
     """
 
     def __init__(self, grid: Grid, *, normalized: bool) -> None:
-        self._normalized = normalized
-        self._grid = grid
-        self._lengths = np.array(grid.shape)
+        lengths = np.array(grid.shape)
+        self._last_state, self._line_length = grid.num_states - 1, grid.shape[-1]
+        # Of the first position of each line along the last axis, and of each place on a line: all
+        # coordinates take no more than that.
+        lines = grid.coords(np.arange(0, grid.num_states, self._line_length))
+        places = np.arange(self._line_length)
         if normalized:
+            spans, middle = np.maximum(lengths - 1, 1), np.where(lengths > 1, 1.0, 0.0)
+            lines = (2.0 * lines / spans - middle).astype(np.float32)
+            places = (2.0 * places / spans[-1] - middle[-1]).astype(np.float32)
             self.space: spaces.Space[Any] = spaces.Box(-1.0, 1.0, (grid.num_dims,), np.float32)
         else:
-            self.space = spaces.MultiDiscrete(self._lengths)
+            self.space = spaces.MultiDiscrete(lengths)
+        self._lines, self._places = lines, places
 
     @classmethod
     def of(cls, env: Any, *, normalized: bool) -> Self:
@@ -71,12 +87,17 @@ class CoordinateEncoder:
 
     def encode(self, states: NDArray[np.int64]) -> NDArray[Any]:
         """Return coordinates, shape (N, D)."""
-        coords = self._grid.coords(np.minimum(states, self._grid.num_states - 1))
-        if not self._normalized:
-            return coords
-        spans = np.maximum(self._lengths - 1, 1)
-        middle = np.where(self._lengths > 1, 1.0, 0.0)
-        return (2.0 * coords / spans - middle).astype(np.float32)
+        lines, places = np.divmod(np.minimum(states, self._last_state), self._line_length)
+        coords = self._lines[lines]
+        coords[:, -1] = self._places[places]
+        return coords
+
+    def encode_one(self, state: int) -> NDArray[Any]:
+        """Return coordinates, shape (D,)."""
+        line, place = divmod(min(state, self._last_state), self._line_length)
+        coords = self._lines[line].copy()
+        coords[-1] = self._places[place]
+        return coords
 
 
 class OneHotEncoder:
@@ -107,6 +128,12 @@ class OneHotEncoder:
         hot[np.arange(len(states)), states] = 1.0
         return hot
 
+    def encode_one(self, state: int) -> NDArray[np.float32]:
+        """Return a vector, shape (S,)."""
+        hot = np.zeros(self.space.shape, dtype=np.float32)
+        hot[state] = 1.0
+        return hot
+
 
 class ImageEncoder:
     """Pictures of a maze with the agent in it.
@@ -132,6 +159,9 @@ class ImageEncoder:
             (sides[1] - width) // 2 : (sides[1] - width) // 2 + width,
         ]
         self.space = spaces.Box(0, 255, (*sides, 3), np.uint8)
+        # Of each state that was seen, in what rectangle its picture differs from the empty one.
+        self._patches: dict[int, tuple[tuple[slice, slice], NDArray[np.uint8]]] = {}
+        self._room = _PATCHES_BYTES
 
     @classmethod
     def of(cls, env: Any, *, size: int) -> Self:
@@ -148,10 +178,45 @@ class ImageEncoder:
     def encode(self, states: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Return pictures, shape (N, H, W, 3)."""
         pictures = np.empty((len(states), *self.space.shape), dtype=np.uint8)
-        pictures[:] = BACKGROUND
         for picture, state in zip(pictures, states.tolist(), strict=True):
-            picture[self._place] = self._raster.frame(state)
+            self._write(state, picture)
         return pictures
+
+    def encode_one(self, state: int) -> NDArray[np.uint8]:
+        """Return a picture, shape (H, W, 3)."""
+        picture = np.empty(self.space.shape, dtype=np.uint8)
+        self._write(state, picture)
+        return picture
+
+    def _write(self, state: int, picture: NDArray[np.uint8]) -> None:
+        """Write the picture of a state."""
+        picture[:] = self._empty
+        if state in self._patches:
+            where, colors = self._patches[state]
+            picture[where] = colors
+            return
+        picture[self._place] = self._raster.frame(state)
+        if picture.nbytes <= _LARGEST_REMEMBERED:
+            self._remember(state, picture)
+
+    @cached_property
+    def _empty(self) -> NDArray[np.uint8]:
+        """The picture without the agent, which is made where one with it is asked for."""
+        picture = np.empty(self.space.shape, dtype=np.uint8)
+        picture[:] = BACKGROUND
+        picture[self._place] = self._raster.frame(None)
+        return picture
+
+    def _remember(self, state: int, picture: NDArray[np.uint8]) -> None:
+        """Keep in what a picture differs from the empty one, and forget all where they are many."""
+        rows, columns, _ = np.unravel_index(np.flatnonzero(picture != self._empty), picture.shape)
+        where = np.s_[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
+        colors = picture[where].copy()
+        size = colors.nbytes + _BYTES_A_PATCH
+        if size > self._room:
+            self._patches, self._room = {}, _PATCHES_BYTES
+        self._patches[state] = where, colors
+        self._room -= size
 
 
 class LocalViewEncoder:
@@ -175,7 +240,7 @@ class LocalViewEncoder:
         self._radius = check_integer("radius", radius, least=1)
         side, channels = 2 * self._radius + 1, len(LOCAL_VIEW_CHANNELS)
         nx, ny = grid.shape
-        padded = (nx + side - 1, ny + side - 1, channels)
+        padded = (ny + side - 1, nx + side - 1, channels)
         check_memory(4 * int(np.prod(padded)), f"local views of radius {radius}")
         features = np.zeros((grid.num_states, channels), dtype=np.float32)
         features[:, 0] = layout.free()
@@ -183,10 +248,10 @@ class LocalViewEncoder:
         features[layout.goal, 5] = 1.0
         if layout.heights is not None:
             features[:, 6] = np.where(layout.free(), layout.heights, 0.0)
-        self._grid = grid
+        self._num_rows, self._side = ny, side
+        # Rows from the top, so that a view is a block of it.
         self._padded = np.zeros(padded, dtype=np.float32)
-        inside = slice(self._radius, self._radius + nx), slice(self._radius, self._radius + ny)
-        self._padded[inside] = features.reshape(nx, ny, channels)
+        self._padded[radius : radius + ny, radius : radius + nx] = grid.to_image(features)
         self.space = spaces.Box(0.0, 1.0, (side, side, channels), np.float32)
 
     @classmethod
@@ -201,11 +266,22 @@ class LocalViewEncoder:
 
     def encode(self, states: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return views, shape (N, 2 r + 1, 2 r + 1, 7), rows from above, columns from the left."""
-        coords = self._grid.coords(states)
-        offsets = np.arange(2 * self._radius + 1)
-        columns = coords[:, 0, np.newaxis, np.newaxis] + offsets
-        rows = coords[:, 1, np.newaxis, np.newaxis] + offsets[::-1, np.newaxis]
-        return self._padded[columns, rows]
+        columns, rows = self._corner(states)
+        offsets = np.arange(self._side)
+        return self._padded[
+            rows[:, np.newaxis, np.newaxis] + offsets[:, np.newaxis],
+            columns[:, np.newaxis, np.newaxis] + offsets,
+        ]
+
+    def encode_one(self, state: int) -> NDArray[np.float32]:
+        """Return a view, shape (2 r + 1, 2 r + 1, 7)."""
+        column, row = self._corner(state)
+        return self._padded[row : row + self._side, column : column + self._side].copy()
+
+    def _corner(self, states: Any) -> tuple[Any, Any]:
+        """Return the first column and the first row of the views of a state, or of many."""
+        columns, heights = divmod(states, self._num_rows)
+        return columns, self._num_rows - 1 - heights
 
 
 def grid_of(env: Any) -> Grid:

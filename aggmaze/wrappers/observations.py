@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 
 from aggmaze.checks import check_integer
 from aggmaze.wrappers.encoders import (
@@ -41,13 +40,14 @@ class StateObservation(gym.ObservationWrapper[Any, Any, Any], gym.utils.RecordCo
         gym.utils.RecordConstructorArgs.__init__(self, **arguments)
         gym.ObservationWrapper.__init__(self, env)
         check_states(type(self).__name__, env.observation_space, env)
+        self._bare = env.unwrapped
         self._encoder = make_encoder(env, **arguments)
         self.observation_space = self._encoder.space
 
     def observation(self, observation: Any) -> Any:
         """Return the observation of a state in the environment as it is now."""
-        self._encoder = self._encoder.following(self.env)
-        return self._encoder.encode(np.array([observation], dtype=np.int64))[0]
+        self._encoder = self._encoder.following(self._bare)
+        return self._encoder.encode_one(observation)
 
 
 class CoordinateObservation(StateObservation):

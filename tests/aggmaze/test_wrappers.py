@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 import aggmaze
 import planners
 from aggmaze import wrappers
+from aggmaze.rendering.colors import BACKGROUND
 from aggmaze.rendering.raster import Raster
 from aggmaze.wrappers import (
     CoordinateObservation,
@@ -160,6 +161,43 @@ class TestObservations:
             envs.close()
 
     @observed
+    def test_observations_belong_to_the_caller(
+        self, name: str, kwargs: dict[str, Any], env_id: str
+    ) -> None:
+        env = wrap(name, make(env_id), **kwargs)
+        for _ in range(3):  # a first look and later ones
+            for state in range(12):
+                kept = env.observation(state)
+                before = kept.copy()
+                other = env.observation(state)
+                assert equal(other, before)
+                other[...] = 1 - other
+                assert equal(kept, before), "no two share memory"
+                assert equal(env.observation(state), before), "and none is handed out again"
+
+    @pytest.mark.parametrize("name", ["ImageObservation", "LocalViewObservation"])
+    @pytest.mark.parametrize("outside", [False, True])
+    def test_they_follow_new_mazes(self, name: str, outside: bool) -> None:
+        maze = gym.make("TerrainMaze-v0", shape=(4, 4))
+        env: Any
+        env = (
+            NewMazeEachEpisode(wrap(name, maze))
+            if outside
+            else wrap(name, NewMazeEachEpisode(maze))
+        )
+        seen = set()
+        for episode in range(4):
+            observation, info = env.reset(seed=None if episode else 0)
+            fixed = gym.make("TerrainMaze-v0", shape=(4, 4), layout_seed=info["layout_seed"])
+            expected = wrap(name, fixed)
+            assert equal(observation, expected.observation(info["state"]))
+            for action in (0, 2, 0, 1, 0):  # comes back to where it was
+                observation, *_, info = env.step(action)
+                assert equal(observation, expected.observation(info["state"]))
+            seen.add(observation.tobytes())
+        assert len(seen) == 4
+
+    @observed
     def test_within_a_sync_vector(self, name: str, kwargs: dict[str, Any], env_id: str) -> None:
         envs = gym.make_vec(
             env_id,
@@ -250,6 +288,34 @@ class TestImages:
         np.testing.assert_array_equal(
             seen[top : top + frame.shape[0], left : left + frame.shape[1]], frame
         )
+
+    @pytest.mark.parametrize("room", [2**26, 5_000, 0])
+    @pytest.mark.parametrize(
+        ("env_id", "shape"), [("StandardMaze-v0", (5, 4)), ("NDMaze-v0", (3, 2, 3))]
+    )
+    def test_what_is_remembered_is_what_would_be_drawn(
+        self, env_id: str, shape: tuple[int, ...], room: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("aggmaze.wrappers.encoders._PATCHES_BYTES", room)
+        env = ImageObservation(gym.make(env_id, shape=shape))
+        encoder = env._encoder
+        raster = Raster(env.unwrapped.layout, 84)
+        states = np.random.default_rng(0).integers(np.prod(shape), size=100)
+        for state in states.tolist():
+            frame = np.full(env.observation_space.shape, BACKGROUND, np.uint8)
+            frame[encoder._place] = raster.frame(state)
+            assert equal(env.observation(state), frame)
+            patches = encoder._patches
+            assert sum(colors.nbytes for _, colors in list(patches.values())[1:]) <= room
+        if room == 2**26:
+            assert set(patches) == set(states.tolist())
+
+    def test_large_pictures_are_not_remembered(self) -> None:
+        env = ImageObservation(gym.make("TerrainMaze-v0", shape=(800, 500)))
+        assert np.prod(env.observation_space.shape) > 2**20
+        assert equal(env.observation(7), env.observation(7))
+        assert not np.array_equal(env.observation(7), env.observation(400_000 - 1))
+        assert not env._encoder._patches
 
     @pytest.mark.parametrize("name", ["ImageObservation", "LocalViewObservation"])
     @pytest.mark.parametrize("many", [False, True])
