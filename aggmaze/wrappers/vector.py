@@ -11,8 +11,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import (
+    AutoresetMode,
+    VectorEnv,
+    VectorObservationWrapper,
+    VectorWrapper,
+)
 from gymnasium.vector.utils import batch_space
+from gymnasium.wrappers import vector as wrappers
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
@@ -26,12 +32,26 @@ from aggmaze.wrappers.encoders import (
     OneHotEncoder,
 )
 from aggmaze.wrappers.observations import check_states
-from aggmaze.wrappers.regret import RegretTable, Values
+from aggmaze.wrappers.regret import RegretTable
+from aggmaze.wrappers.shaping import Potential
+from aggmaze.wrappers.state_values import Values
 
 if TYPE_CHECKING:
     _Wrapper = VectorWrapper[Any, Any, Any, Any, Any]
 else:  # older versions of Gymnasium do not know what it is a wrapper of
     _Wrapper = VectorWrapper
+
+# The `step` of wrappers under which the model of the environment inside still holds.
+_HARMLESS_STEPS = {
+    wrapper.step
+    for wrapper in (
+        VectorWrapper,
+        VectorObservationWrapper,
+        wrappers.HumanRendering,
+        wrappers.RecordEpisodeStatistics,
+        wrappers.VectorizeTransformObservation,
+    )
+}
 
 
 class StateObservation(_Wrapper):
@@ -49,7 +69,7 @@ class StateObservation(_Wrapper):
 
     def transition_model(self) -> Model:
         """Return the exact model of the environment."""
-        return self._bare.transition_model()
+        return _model_finder(self.env)()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -125,23 +145,21 @@ class RegretWrapper(_Wrapper):
         *,
         buffer_length: int = 100,
     ) -> None:
-        self._bare = _native(env)
+        self._walk = _Walk(_native(env))
         super().__init__(env)
         check_integer("buffer_length", buffer_length, least=1)
-        self._mode = self._bare.metadata["autoreset_mode"]
-        self._table = RegretTable(self._bare.transition_model, values, gamma)
+        self._table = RegretTable(_model_finder(env), values, gamma)
         self.regret_queue: deque[float] = deque(maxlen=buffer_length)
         self.discounted_regret_queue: deque[float] = deque(maxlen=buffer_length)
         self.realized_regret_queue: deque[float] = deque(maxlen=buffer_length)
         n = self.num_envs
-        self._states, self._first_states = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self._first_states = np.zeros(n, np.int64)
         self._lengths, self._weights = np.zeros(n, np.int64), np.ones(n)
         self._sums, self._discounted, self._paid = np.zeros(n), np.zeros(n), np.zeros(n)
-        self._over = np.zeros(n, bool)
 
     def transition_model(self) -> Model:
         """Return the exact model of the environment."""
-        return self._bare.transition_model()
+        return _model_finder(self.env)()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -149,21 +167,17 @@ class RegretWrapper(_Wrapper):
         """Start episodes; arguments as for the environment."""
         observations, infos = self.env.reset(seed=seed, options=options)
         self._table.refresh()
-        self._begin(infos["_state"], infos["state"])
+        self._begin(self._walk.reset(infos))
         return observations, infos
 
     def step(
         self, actions: Any
     ) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """Take an action in every copy."""
-        before, resting = self._states.copy(), self._over.copy()
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         infos = dict(infos)
-        states, after = infos["state"], infos["state"].copy()
         over = terminated | truncated
-        if "final_info" in infos:
-            after[over] = infos["final_info"]["state"][over]
-        steps = ~resting
+        before, after, steps, begun = self._walk.step(over, infos)
         table = self._table
         regrets = np.where(steps, table.regrets[before, np.asarray(actions)], 0.0)
         self._lengths += steps
@@ -184,18 +198,103 @@ class RegretWrapper(_Wrapper):
             self.regret_queue.extend(self._sums[over].tolist())
             self.discounted_regret_queue.extend(self._discounted[over].tolist())
             self.realized_regret_queue.extend(realized[over].tolist())
-        begun = over if self._mode is AutoresetMode.SAME_STEP else resting
-        self._states[:] = states
-        self._begin(begun, states)
-        if self._mode is not AutoresetMode.SAME_STEP:
-            self._over[:] = over
+        self._begin(begun)
         return observations, rewards, terminated, truncated, infos
 
-    def _begin(self, which: NDArray[np.bool_], states: NDArray[np.int64]) -> None:
-        self._states[which] = self._first_states[which] = states[which]
+    def _begin(self, which: NDArray[np.bool_]) -> None:
+        self._first_states[which] = self._walk.states[which]
         self._lengths[which], self._weights[which] = 0, 1.0
         self._sums[which] = self._discounted[which] = self._paid[which] = 0.0
-        self._over[which] = False
+
+
+class PotentialShaping(_Wrapper):
+    """As `aggmaze.wrappers.PotentialShaping`, for all copies at once.
+
+    Parameters
+    ----------
+    env : TabularVectorEnv
+        Possibly under wrappers of observations.
+    potential, gamma
+        As for the single environment.
+    """
+
+    def __init__(self, env: VectorEnv[Any, Any, Any], potential: Values, gamma: float) -> None:
+        self._walk = _Walk(_native(env))
+        super().__init__(env)
+        self._potential = Potential(_model_finder(env), potential, gamma)
+
+    def transition_model(self) -> Model:
+        """Return the exact model with shaped rewards, as a general sparse table."""
+        return self._potential.shaped_model()
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start episodes; arguments as for the environment."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        self._potential.refresh()
+        self._walk.reset(infos)
+        return observations, infos
+
+    def step(
+        self, actions: Any
+    ) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        """Take an action in every copy; those that begin an episode instead are paid nothing."""
+        observations, rewards, terminated, truncated, infos = self.env.step(actions)
+        before, after, steps, _ = self._walk.step(terminated | truncated, infos)
+        values = self._potential.values
+        left = np.where(terminated, 0.0, values[after])
+        shaping = self._potential.shaping(values[before], left)
+        return observations, rewards + np.where(steps, shaping, 0.0), terminated, truncated, infos
+
+
+class _Walk:
+    """Where each copy is, in whatever way episodes follow each other.
+
+    Attributes
+    ----------
+    states : ndarray of int, shape (N,)
+    """
+
+    def __init__(self, env: TabularVectorEnv) -> None:
+        self._same_step = env.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+        self.states = np.zeros(env.num_envs, np.int64)
+        self._over = np.zeros(env.num_envs, bool)
+
+    def reset(self, infos: dict[str, Any]) -> NDArray[np.bool_]:
+        """Return which copies have begun an episode in a reset."""
+        begun: NDArray[np.bool_] = infos["_state"]
+        self.states[begun] = infos["state"][begun]
+        self._over[begun] = False
+        return begun
+
+    def step(
+        self, over: NDArray[np.bool_], infos: dict[str, Any]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return where a step began and ended, which copies made it, and which began an episode."""
+        before, begun, after = self.states, self._over, infos["state"].copy()
+        self.states = infos["state"].copy()
+        steps = ~begun
+        if "final_info" in infos:
+            after[over] = infos["final_info"]["state"][over]
+        if self._same_step:
+            begun = over
+        else:
+            self._over = over.copy()
+        return before, after, steps, begun
+
+
+def _model_finder(env: Any) -> Callable[[], Model]:
+    """Return what finds the present model: the nearest wrapper that knows what it does to it."""
+    while not hasattr(type(env), "transition_model"):
+        if type(env).step not in _HARMLESS_STEPS:
+            raise ValueError(
+                f"wrapper {type(env).__name__} may change rewards or actions, so the model of the "
+                "environment inside need not hold; put it around this one"
+            )
+        env = env.env
+    finder: Callable[[], Model] = env.transition_model
+    return finder
 
 
 def _native(env: Any) -> TabularVectorEnv:

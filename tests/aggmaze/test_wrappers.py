@@ -26,6 +26,7 @@ from aggmaze.wrappers import (
     LocalViewObservation,
     NewMazeEachEpisode,
     OneHotObservation,
+    PotentialShaping,
     RegretWrapper,
     vector,
 )
@@ -609,6 +610,376 @@ class TestRegret:
             RegretWrapper(env, np.zeros(12), 0.9)
         with pytest.raises(TypeError, match="no transition model"):
             planners.with_regret(gym.make("Blackjack-v1"), 0.9)
+
+
+def shaped_by_hand(
+    inner: Any, gamma: float, phi: NDArray[np.float64], tol: float = 1e-12
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return V* and its Q, (S, A), as costs, of shaped rewards straight from a table P."""
+    P = inner.unwrapped.P
+    num_states = len(P)
+    V, Q = np.zeros(num_states), np.zeros((num_states, len(P[0])))
+    for _ in range(100_000):
+        for state in range(num_states):
+            for action, outcomes in P[state].items():
+                Q[state, action] = -sum(
+                    probability
+                    * (reward - phi[state] + (0.0 if over else gamma * (phi[after] - V[after])))
+                    for probability, after, reward, over in outcomes
+                )
+        ends = np.array(
+            [all(o[3] for o in P[s][0]) and P[s][0][0][1] == s for s in range(num_states)]
+        )
+        change = np.abs(np.where(ends, 0.0, Q.min(axis=1)) - V).max()
+        V = np.where(ends, 0.0, Q.min(axis=1))
+        if change < tol:
+            return V, Q
+    raise AssertionError("no fixed point")
+
+
+class TestShaping:
+    GAMMA = 0.9
+
+    def inner(self, env_id: str = "TerrainMaze-v0", **options: Any) -> Any:
+        return gym.make(env_id, shape=(4, 3), p=0.8, start="uniform", **options)
+
+    def phi(self, inner: Any) -> NDArray[np.float64]:
+        phi = np.random.default_rng(5).normal(0.0, 3.0, 12)
+        return np.where(planners.as_model(inner).terminal, 0.0, phi)
+
+    @wrapped
+    def test_check_env(self) -> None:
+        check_env(planners.with_shaping(self.inner(), self.GAMMA), skip_render_check=True)
+
+    @pytest.mark.parametrize("limit", [8, 1000])
+    @pytest.mark.parametrize("observed", [False, True])
+    def test_rewards_and_returns(self, limit: int, observed: bool) -> None:
+        gamma = self.GAMMA
+        plain = self.inner(max_episode_steps=limit)
+        phi = self.phi(plain)
+        env: Any = self.inner(max_episode_steps=limit)
+        env = PotentialShaping(CoordinateObservation(env) if observed else env, phi, gamma)
+        rng = np.random.default_rng(0)
+        ways = {"terminated": 0, "truncated": 0}
+        for episode in range(60):
+            _, info = env.reset(seed=episode)
+            first, told = plain.reset(seed=episode)
+            state, shaped, bare, weight = first, 0.0, 0.0, 1.0
+            terminated = truncated = False
+            while not (terminated or truncated):
+                action = int(rng.integers(4))
+                _, reward, terminated, truncated, info = env.step(action)
+                after, paid, *over, told = plain.step(action)
+                assert over == [terminated, truncated]
+                assert data_equivalence(info, told)
+                left = 0.0 if terminated else gamma * phi[after]
+                assert type(reward) is float
+                assert reward == pytest.approx(paid + left - phi[state], abs=1e-12)
+                shaped, bare, weight = (
+                    shaped + weight * reward,
+                    bare + weight * paid,
+                    weight * gamma,
+                )
+                state = after
+            ways["terminated" if terminated else "truncated"] += 1
+            # Only what terminates is worth nothing: an agent that is cut off would have gone on.
+            left = 0.0 if terminated else weight * phi[state]
+            assert shaped == pytest.approx(bare - phi[first] + left, abs=1e-9)
+        assert ways["terminated"] > 3
+        assert (ways["truncated"] > 3) == (limit == 8)
+
+    def test_what_is_said_of_terminal_states_is_not_read(self) -> None:
+        inner = self.inner()
+        phi = self.phi(inner)
+        given = phi.copy()
+        given[0] = 1e6
+        assert planners.as_model(inner).terminal.tolist() == [True] + [False] * 11
+        env = PotentialShaping(inner, given, self.GAMMA)
+        for start in range(1, 12):
+            env.reset(seed=start, options={"state": start})
+            for _ in range(5):
+                _, reward, terminated, *_ = env.step(0)
+                assert abs(reward) < 100
+                if terminated:
+                    break
+
+    @pytest.mark.parametrize(
+        "env_id", ["StandardMaze-v0", "TerrainMaze-v0", "FrozenLake-v1", "CliffWalking-v1"]
+    )
+    def test_the_optimum_is_less_by_the_potential(self, env_id: str) -> None:
+        gamma = self.GAMMA
+        inner = self.inner(env_id) if env_id in MAZES else gym.make(env_id)
+        num_states = int(inner.observation_space.n)
+        phi = np.random.default_rng(1).normal(0.0, 3.0, num_states)
+        model = planners.as_model(inner)
+        num_added = model.num_added_states
+        phi = np.where(model.terminal[:num_states], 0.0, phi)
+        plain = planners.solve(inner, gamma=gamma, tol=1e-12)
+        env = PotentialShaping(inner, phi, gamma)
+        shaped_model = planners.as_model(env)
+        assert shaped_model.num_added_states == num_added
+        shaped = planners.solve(env, gamma=gamma, tol=1e-12)
+        np.testing.assert_allclose(shaped.values, plain.values + phi, rtol=0, atol=1e-8)
+        V, Q = shaped_by_hand(inner, gamma, phi)
+        if num_added == 0:
+            np.testing.assert_allclose(shaped.values, V, rtol=0, atol=1e-8)
+        # Q of every action, unavailable ones included, is less by the potential of its state.
+        full = np.concatenate([phi, np.zeros(num_added)])
+        before = q_table(model, np.append(plain.values, np.zeros(num_added)), gamma)
+        after = q_table(shaped_model, np.append(shaped.values, np.zeros(num_added)), gamma)
+        ends = model.terminal
+        np.testing.assert_allclose(
+            after[~ends], (before + full[:, np.newaxis])[~ends], rtol=0, atol=1e-8
+        )
+        if num_added == 0:
+            np.testing.assert_allclose(after[~ends], Q[~ends], rtol=0, atol=1e-8)
+        rng = np.random.default_rng(2)
+        weights = rng.random(model.action_mask.shape) * model.action_mask
+        weights = (weights / weights.sum(axis=1, keepdims=True))[:num_states]
+        for policy in (plain.policy, weights):
+            np.testing.assert_allclose(
+                planners.evaluate(env, policy, gamma),
+                planners.evaluate(inner, policy, gamma) + phi,
+                rtol=0,
+                atol=1e-8,
+            )
+
+    def test_the_model_is_that_of_the_steps(self) -> None:
+        env = PotentialShaping(self.inner(), self.phi(self.inner()), self.GAMMA)
+        model = planners.as_model(env)
+        matrix = model.transitions
+        num_bumps = 0
+        rng = np.random.default_rng(3)
+        _, info = env.reset(seed=0)
+        for _ in range(300):
+            state, action = info["state"], int(rng.integers(4))
+            num_bumps += not info["action_mask"][action]
+            _, reward, terminated, _, info = env.step(action)
+            row = slice(*matrix.indptr[4 * state + action : 4 * state + action + 2])
+            (entry,) = np.flatnonzero(matrix.indices[row] == info["state"])
+            assert matrix.data[row][entry] == pytest.approx(info["prob"])
+            assert -model.outcome_costs[row][entry] == pytest.approx(reward, abs=1e-12)
+            assert terminated == model.terminal[info["state"]]
+            if terminated:
+                _, info = env.reset()
+        assert num_bumps > 20
+
+    def test_rollouts_get_what_is_promised(self) -> None:
+        env = PotentialShaping(self.inner(), self.phi(self.inner()), self.GAMMA)
+        result = planners.solve(env, gamma=self.GAMMA)
+        found = planners.rollout(env, result, episodes=500, seed=0)
+        returns = found.discounted_returns
+        error = returns.std(ddof=1) / np.sqrt(len(returns))
+        assert abs(returns.mean() - found.promised) < 5 * error
+
+    def test_regrets_stay(self) -> None:
+        plain, env = (
+            planners.with_regret(env, self.GAMMA, tol=1e-12)
+            for env in (
+                self.inner(),
+                PotentialShaping(self.inner(), self.phi(self.inner()), self.GAMMA),
+            )
+        )
+        for seed in range(5):
+            plain.reset(seed=seed)
+            env.reset(seed=seed)
+            over = False
+            while not over:
+                told, expected = (each.step(seed % 4) for each in (env, plain))
+                assert told[4]["regret"] == pytest.approx(expected[4]["regret"], abs=1e-9)
+                over = expected[2] or expected[3]
+            for name in ("sum", "discounted", "realized"):
+                assert told[4]["episode_regret"][name] == pytest.approx(
+                    expected[4]["episode_regret"][name], abs=1e-8
+                )
+
+    def test_the_optimum_as_potential(self) -> None:
+        inner = self.inner()
+        env = planners.with_shaping(inner, self.GAMMA, tol=1e-12)
+        V = planners.solve(inner, gamma=self.GAMMA, tol=1e-12).values
+        np.testing.assert_array_equal(env._potential.values, -V)
+        assert (
+            np.abs(planners.solve(env, gamma=self.GAMMA, tol=None, atol=1e-9).values).max() < 1e-8
+        )
+        # The best action of each state pays nothing on average, the others less.
+        costs = planners.as_model(env).costs
+        Q = q_table(planners.as_model(inner), V, self.GAMMA)
+        np.testing.assert_allclose(costs[1:], (Q - V[:, np.newaxis])[1:], rtol=0, atol=1e-9)
+
+    def test_distance_as_potential(self) -> None:
+        maze = gym.make("StandardMaze-v0", layout="S..\n.#.\nG#.", p=0.9)
+        # Rows from the top, columns from the left; blocked cells are terminal in the model.
+        steps = np.array([[2, 3, 4], [1, 0, 5], [0, 0, 6]])
+        env = planners.with_shaping(maze, 0.5, potential="distance")
+        grid = maze.unwrapped.grid
+        np.testing.assert_array_equal(grid.to_image(env._potential.values), -steps)
+        env.reset(seed=0)
+        env.reset(options={"coords": (2, 0)})
+        _, reward, *_ = env.step(3)  # the only way, from 6 steps to 5
+        assert reward == -1.0 - 0.5 * 5 + 6
+        # What never arrives is farthest.
+        lost = aggmaze.TabularMDP.from_function(
+            4, 1, lambda s, a: [None, [(1.0, 0, 1.0)], [(1.0, 1, 1.0)], [(1.0, 3, 1.0)]][s]
+        )
+        env = planners.with_shaping(aggmaze.TabularEnv(lost), 0.5, potential="distance")
+        assert env._potential.values.tolist() == [0.0, -1.0, -2.0, -3.0]
+        endless = aggmaze.TabularMDP.from_function(2, 1, lambda s, a: [(1.0, 1 - s, 1.0)])
+        with pytest.raises(ValueError, match="needs a terminal state"):
+            planners.with_shaping(aggmaze.TabularEnv(endless), 0.5, potential="distance")
+
+    def test_another_maze(self) -> None:
+        env = gym.make("StandardMaze-v0", shape=(5, 5))
+        solved = planners.with_shaping(NewMazeEachEpisode(env), 0.9)
+        far = planners.with_shaping(NewMazeEachEpisode(env), 0.9, potential="distance")
+        given = PotentialShaping(NewMazeEachEpisode(env), np.arange(25.0), 0.9)
+        for seed in range(3):
+            solved.reset(seed=seed)
+            model = env.unwrapped.transition_model()
+            V = planners.solve(model, gamma=0.9).values
+            np.testing.assert_array_equal(solved._potential.values, -V)
+            assert planners.as_model(solved) is planners.as_model(solved), "made once a maze"
+            far.reset(seed=seed)
+            assert far._potential.values[24] < -7
+            given.reset(seed=seed)
+            np.testing.assert_array_equal(given._potential.values, np.arange(25.0))
+        # The maze may also change behind its back: the model is the present one.
+        env.reset(options={"layout_seed": 77})
+        V = planners.solve(env, gamma=0.9, tol=1e-10).values
+        shaped = planners.solve(given, gamma=0.9, tol=1e-10).values
+        np.testing.assert_allclose(shaped, V + np.arange(25.0), rtol=0, atol=1e-6)
+
+    @pytest.mark.parametrize("mode", list(AutoresetMode))
+    @pytest.mark.parametrize("observed", [False, True])
+    def test_many_as_one(self, mode: AutoresetMode, observed: bool) -> None:
+        gamma, n = self.GAMMA, 6
+        options = {
+            "shape": (3, 3),
+            "p": 0.8,
+            "start": "uniform",
+            "max_episode_steps": 4,
+            "autoreset_mode": mode.value,
+        }
+        phi = np.random.default_rng(0).normal(0.0, 3.0, 9)
+        phi[0] = 0.0
+        plain = gym.make_vec("TerrainMaze-v0", n, **options)
+        inner = gym.make_vec("TerrainMaze-v0", n, **options)
+        env = vector.PotentialShaping(
+            vector.CoordinateObservation(inner) if observed else inner, phi, gamma
+        )
+        if observed:
+            plain = vector.CoordinateObservation(plain)
+        _, told = plain.reset(seed=0)
+        env.reset(seed=0)
+        states = told["state"].copy()
+        firsts, sums, bare, weights = states.copy(), np.zeros(n), np.zeros(n), np.ones(n)
+        ended = np.zeros(n, bool)
+        rng = np.random.default_rng(1)
+        ways = {True: 0, False: 0}
+        for _ in range(60):
+            if mode is AutoresetMode.DISABLED and ended.any():
+                reset = {"reset_mask": ended.copy()}
+                env.reset(options=dict(reset))
+                _, told = plain.reset(options=dict(reset))
+                states[ended] = firsts[ended] = told["state"][ended]
+                sums[ended], bare[ended], weights[ended], ended[:] = 0.0, 0.0, 1.0, False
+            actions = rng.integers(4, size=n)
+            seen, rewards, terminated, truncated, infos = env.step(actions)
+            expected, paid, *over, told = plain.step(actions)
+            assert data_equivalence(seen, expected)
+            assert data_equivalence(over, [terminated, truncated])
+            assert data_equivalence(infos, told)
+            for i in range(n):
+                if mode is AutoresetMode.NEXT_STEP and ended[i]:
+                    assert rewards[i] == 0.0
+                    firsts[i], sums[i], bare[i], weights[i] = told["state"][i], 0.0, 0.0, 1.0
+                    continue
+                after = told["state"][i]
+                end = terminated[i] or truncated[i]
+                if mode is AutoresetMode.SAME_STEP and end:
+                    after = told["final_info"]["state"][i]
+                left = 0.0 if terminated[i] else gamma * phi[after]
+                assert rewards[i] == pytest.approx(paid[i] + left - phi[states[i]], abs=1e-12)
+                sums[i] += weights[i] * rewards[i]
+                bare[i] += weights[i] * paid[i]
+                weights[i] *= gamma
+                if end:
+                    left = 0.0 if terminated[i] else weights[i] * phi[after]
+                    assert sums[i] == pytest.approx(bare[i] - phi[firsts[i]] + left, abs=1e-9)
+                    ways[bool(terminated[i])] += 1
+                if mode is AutoresetMode.SAME_STEP and end:
+                    firsts[i], sums[i], bare[i], weights[i] = told["state"][i], 0.0, 0.0, 1.0
+            states, ended = told["state"].copy(), terminated | truncated
+        assert min(ways.values()) > 5
+        # The model, and what is built on it, is the shaped one through wrappers of every kind.
+        single = PotentialShaping(gym.make("TerrainMaze-v0", shape=(3, 3), p=0.8), phi, gamma)
+        V = planners.solve(single, gamma=gamma, tol=1e-10).values
+        around = gym.wrappers.vector.RecordEpisodeStatistics(env)
+        for many in (env, vector.RegretWrapper(around, V, gamma)):
+            found = planners.solve(many, gamma=gamma, tol=1e-10).values
+            np.testing.assert_allclose(found, V, rtol=0, atol=1e-7)
+
+    @pytest.mark.parametrize("many", [False, True])
+    def test_solved_once(self, many: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        env: Any = gym.make_vec("StandardMaze-v0", 2) if many else gym.make("StandardMaze-v0")
+        solved = []
+        monkeypatch.setattr(
+            "planners.regret.solve",
+            lambda model, **options: solved.append(1) or planners.solve(model, **options),
+        )
+        env = planners.with_shaping(env, 0.9)
+        for _ in range(3):
+            env.reset(seed=0)
+        assert solved == [1]
+
+    def test_pickles(self) -> None:
+        for potential in ("values", "distance"):
+            env = planners.with_shaping(self.inner(), 0.9, potential=potential)
+            env.reset(seed=0)
+            env.step(0)
+            twin = pickle.loads(pickle.dumps(env))
+            assert twin.step(1)[1] == env.step(1)[1]
+
+    @pytest.mark.parametrize(
+        ("potential", "gamma", "message"),
+        [
+            (np.zeros(5), 0.9, r"potential must have shape \(12,\), one a state, got \(5,\)"),
+            (np.full(12, np.inf), 0.9, "potential must be finite, got inf in state 0"),
+            (np.zeros(12), 1.5, r"gamma must be in \[0, 1\), got 1.5"),
+        ],
+    )
+    def test_bad_arguments(self, potential: Any, gamma: Any, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            PotentialShaping(make("StandardMaze-v0"), potential, gamma)
+        with pytest.raises(ValueError, match=message):
+            planners.with_shaping(
+                gym.make_vec("StandardMaze-v0", 2, shape=(4, 3)), gamma, potential=potential
+            )
+
+    def test_bad_names_and_options(self) -> None:
+        with pytest.raises(ValueError, match="potential must be one of values, distance, got 'V'"):
+            planners.with_shaping(make("StandardMaze-v0"), 0.9, potential="V")
+        with pytest.raises(ValueError, match="only potential='values' is solved for: tol"):
+            planners.with_shaping(make("StandardMaze-v0"), 0.9, potential="distance", tol=1e-3)
+
+    def test_other_rewards_are_refused(self) -> None:
+        env = gym.wrappers.TransformReward(make("StandardMaze-v0"), lambda reward: 2 * reward)
+        with pytest.raises(ValueError, match="TransformReward may change rewards"):
+            PotentialShaping(env, np.zeros(12), 0.9)
+        envs = gym.make_vec("StandardMaze-v0", 2, shape=(4, 3))
+        envs = gym.wrappers.vector.TransformReward(envs, lambda rewards: 2 * rewards)
+        for wrapper in (vector.PotentialShaping, vector.RegretWrapper):
+            with pytest.raises(ValueError, match="TransformReward may change rewards"):
+                wrapper(envs, np.zeros(12), 0.9)
+        seen = vector.CoordinateObservation(envs)
+        with pytest.raises(ValueError, match="TransformReward may change rewards"):
+            planners.as_model(seen)
+        with pytest.raises(TypeError, match="no transition model"):
+            planners.with_shaping(gym.make("Blackjack-v1"), 0.9)
+
+    def test_changes_of_shaped_rewards_are_refused(self) -> None:
+        env = PotentialShaping(make("StandardMaze-v0"), np.zeros(12), 0.9)
+        with pytest.raises(ValueError, match="TransformReward may change rewards"):
+            planners.as_model(gym.wrappers.TransformReward(env, lambda reward: reward + 1))
 
 
 class TestNewMazes:
