@@ -31,6 +31,7 @@ from aggmaze.wrappers.encoders import (
     LocalViewEncoder,
     OneHotEncoder,
 )
+from aggmaze.wrappers.new_maze import LayoutSeeds
 from aggmaze.wrappers.observations import check_states
 from aggmaze.wrappers.regret import RegretTable
 from aggmaze.wrappers.shaping import Potential
@@ -63,9 +64,11 @@ class StateObservation(_Wrapper):
         self._bare = _native(env)
         super().__init__(env)
         check_states(type(self).__name__, env.single_observation_space, env)
-        self._encoder = make_encoder(self._bare.single_env, **arguments)
-        self.single_observation_space = self._encoder.space
-        self.observation_space = batch_space(self._encoder.space, self.num_envs)
+        encoder = make_encoder(self._bare.single_env, **arguments)
+        self._encoders = [encoder] * self.num_envs
+        self._follow()
+        self.single_observation_space = encoder.space
+        self.observation_space = batch_space(encoder.space, self.num_envs)
 
     def transition_model(self) -> Model:
         """Return the exact model of the environment."""
@@ -76,8 +79,8 @@ class StateObservation(_Wrapper):
     ) -> tuple[NDArray[Any], dict[str, Any]]:
         """Start episodes; arguments as for the environment."""
         states, infos = self.env.reset(seed=seed, options=options)
-        self._encoder = self._encoder.following(self._bare.single_env)
-        return self._encoder.encode(states), infos
+        self._follow()
+        return self._encode(np.arange(self.num_envs), states), infos
 
     def step(
         self, actions: Any
@@ -86,12 +89,32 @@ class StateObservation(_Wrapper):
         states, rewards, terminated, truncated, infos = self.env.step(actions)
         if "final_obs" in infos:
             over = infos["_final_obs"]
-            seen = self._encoder.encode(infos["final_obs"][over].astype(np.int64))
+            # As it was in the maze that ended; the next one may be another.
+            finals = infos["final_obs"][over].astype(np.int64)
+            seen = self._encode(np.flatnonzero(over), finals)
             last = np.full(self.num_envs, None, dtype=object)
             for copy, observation in zip(np.flatnonzero(over), seen, strict=True):
                 last[copy] = observation
             infos = {**infos, "final_obs": last}
-        return self._encoder.encode(states), rewards, terminated, truncated, infos
+        if self._envs is not self._bare.single_envs:
+            self._follow()
+        observations = self._encode(np.arange(self.num_envs), states)
+        return observations, rewards, terminated, truncated, infos
+
+    def _follow(self) -> None:
+        """Take notice of the mazes as they are now; copies in one maze share an encoder."""
+        self._envs = self._bare.single_envs
+        found: dict[int, Encoder] = {}
+        for i, (encoder, env) in enumerate(zip(self._encoders, self._envs, strict=True)):
+            self._encoders[i] = found.setdefault(id(env), encoder.following(env))
+        self._alike = all(encoder is self._encoders[0] for encoder in self._encoders)
+
+    def _encode(self, copies: NDArray[np.int64], states: NDArray[np.int64]) -> NDArray[Any]:
+        """Return an observation of the state of each of some copies."""
+        if self._alike:
+            return self._encoders[0].encode(states)
+        pairs = zip(copies.tolist(), states.tolist(), strict=True)
+        return np.stack([self._encoders[i].encode_one(state) for i, state in pairs])
 
 
 class CoordinateObservation(StateObservation):
@@ -120,6 +143,96 @@ class LocalViewObservation(StateObservation):
 
     def __init__(self, env: VectorEnv[Any, Any, Any], *, radius: int = 2) -> None:
         super().__init__(env, LocalViewEncoder.of, radius=radius)
+
+
+class NewMazeEachEpisode(_Wrapper):
+    """As `aggmaze.wrappers.NewMazeEachEpisode`, for all copies: each has a maze of its own.
+
+    A copy that begins an episode, by a reset or within a step, gets a new maze.  Infos hold
+    ``layout_seed`` (N,), with the mask ``_layout_seed`` of the copies that have just begun; the
+    mazes are in ``env.unwrapped.single_envs``.  The seed of `reset` settles them all: a single
+    sequence, taken in order of the copies.  Wrappers of observations go around it; those that need
+    one model, such as of regrets, refuse it.
+
+    Parameters
+    ----------
+    env : TabularVectorEnv
+        Of mazes that are drawn, without wrappers.
+    first_seed, num_mazes
+        As for the single environment.
+    """
+
+    def __init__(
+        self, env: TabularVectorEnv, *, first_seed: int = 0, num_mazes: int | None = None
+    ) -> None:
+        self._bare = _native(env)
+        if env is not self._bare:
+            raise TypeError(
+                f"expected a TabularVectorEnv without wrappers, got one in a {type(env).__name__}; "
+                "put other wrappers around NewMazeEachEpisode"
+            )
+        super().__init__(env)
+        self._same_step = env.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+        self._seeds = LayoutSeeds(env.single_env, first_seed, num_mazes)
+
+    def transition_model(self) -> Model:
+        """Refuse to return a model: each copy has its own.
+
+        Raises
+        ------
+        ValueError
+            Always.
+        """
+        raise ValueError(
+            "each copy has a maze of its own, and another in each episode: there is no model of "
+            "all; unwrapped.single_envs[i].transition_model() is that of one"
+        )
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.int64], dict[str, Any]]:
+        """Draw mazes and start episodes in them.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Seeds the sequence of mazes, and starts and slips.
+        options : dict, optional
+            As for the environment; ``layout_seed``, one for all copies or N, asks for mazes.
+        """
+        options, n = dict(options or {}), self.num_envs
+        begun = self._bare._selected(dict(options))
+        seeds = self._seeds.after(seed)
+        if "layout_seed" not in options:
+            options["layout_seed"] = self._placed(begun, seeds.draw(int(begun.sum())))
+        elif np.ndim(options["layout_seed"]) == 0:
+            options["layout_seed"] = [options["layout_seed"]] * n
+        states, infos = self.env.reset(seed=seed, options=options)
+        self._seeds = seeds
+        layout_seeds = np.where(begun, options["layout_seed"], 0)
+        return states, {**infos, "layout_seed": layout_seeds, "_layout_seed": begun}
+
+    def step(
+        self, actions: Any
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        """Take an action in every copy; those that begin an episode do so in a new maze."""
+        resting = self._bare._ended.copy()
+        states, rewards, terminated, truncated, infos = self.env.step(actions)
+        begun = terminated | truncated if self._same_step else resting
+        if begun.any():
+            # Where an episode begins is the same in all mazes; what can be done there is not.
+            copies = np.flatnonzero(begun)
+            seeds = self._seeds.draw(len(copies))
+            self._bare._draw_mazes(dict(zip(copies.tolist(), seeds, strict=True)))
+            infos["action_mask"][begun] = self._bare._masks_in(copies, states[begun])
+            infos |= {"layout_seed": self._placed(begun, seeds), "_layout_seed": begun}
+        return states, rewards, terminated, truncated, infos
+
+    def _placed(self, which: NDArray[np.bool_], seeds: list[int]) -> NDArray[np.int64]:
+        """Return seeds in the places of their copies, 0 in the others."""
+        placed = np.zeros(self.num_envs, np.int64)
+        placed[which] = seeds
+        return placed
 
 
 class RegretWrapper(_Wrapper):

@@ -1093,3 +1093,344 @@ class TestNewMazes:
         _, infos = envs.reset(seed=0)
         assert infos["layout_seed"][0] != infos["layout_seed"][1]
         envs.close()
+
+
+NEW_MAZES: list[tuple[str, dict[str, Any]]] = [
+    ("StandardMaze-v0", {"shape": (3, 3), "p": 0.8, "loops": 0.3, "start": "uniform"}),
+    ("TerrainMaze-v0", {"shape": (3, 3), "p": 0.8}),
+    ("TerrainMaze-v0", {"layout": "S..\n.#.\n..G", "cost": "climb"}),
+    ("NDMaze-v0", {"shape": (2, 2, 2), "p": 0.7}),
+]
+new_mazes = pytest.mark.parametrize(("env_id", "options"), NEW_MAZES)
+in_all_modes = pytest.mark.parametrize("mode", list(AutoresetMode))
+
+
+class Walker:
+    """Random actions in copies with new mazes, each reset as its mode has it.
+
+    Yields, for each step and copy that made one, all that is told of it; keeps the layout seeds.
+    """
+
+    def __init__(self, env: Any, mode: AutoresetMode, seed: int = 0) -> None:
+        self.env, self.mode, self.rng = env, mode, np.random.default_rng(1)
+        self.observations, self.infos = env.reset(seed=seed)
+        self.seeds = self.infos["layout_seed"].copy()
+        assert self.infos["_layout_seed"].all()
+        self.states = self.infos["state"].copy()
+        self.over = np.zeros(env.num_envs, bool)
+
+    def step(self) -> list[tuple[int, dict[str, Any]]]:
+        n = self.env.num_envs
+        if self.mode is AutoresetMode.DISABLED and self.over.any():
+            which = self.over.copy()
+            self.observations, infos = self.env.reset(options={"reset_mask": which})
+            np.testing.assert_array_equal(infos["_layout_seed"], which)
+            self.seeds[which] = infos["layout_seed"][which]
+            self.states[which] = infos["state"][which]
+            self.over[:] = False
+        actions = self.rng.integers(int(self.env.single_action_space.n), size=n)
+        self.observations, rewards, terminated, truncated, infos = self.env.step(actions)
+        self.infos = infos
+        over = terminated | truncated
+        begun = {
+            AutoresetMode.SAME_STEP: over,
+            AutoresetMode.NEXT_STEP: self.over,
+            AutoresetMode.DISABLED: np.zeros(n, bool),
+        }[self.mode]
+        told = []
+        for i in np.flatnonzero(~(begun & (self.mode is AutoresetMode.NEXT_STEP))).tolist():
+            last = infos
+            if self.mode is AutoresetMode.SAME_STEP and over[i]:
+                last = infos["final_info"]
+            told.append(
+                (
+                    i,
+                    {
+                        "layout_seed": int(self.seeds[i]),
+                        "before": int(self.states[i]),
+                        "action": int(actions[i]),
+                        "after": int(last["state"][i]),
+                        "reward": float(rewards[i]),
+                        "terminated": bool(terminated[i]),
+                        "prob": float(last["prob"][i]),
+                        "mask": last["action_mask"][i].tolist(),
+                    },
+                )
+            )
+        if begun.any():
+            np.testing.assert_array_equal(infos["_layout_seed"], begun)
+            self.seeds[begun] = infos["layout_seed"][begun]
+        else:
+            assert "layout_seed" not in infos
+        self.states, self.over = (
+            infos["state"].copy(),
+            over & (self.mode is not AutoresetMode.SAME_STEP),
+        )
+        return told
+
+
+class TestNewMazesOfMany:
+    def make(self, env_id: str, options: dict[str, Any], mode: AutoresetMode, n: int = 5) -> Any:
+        return gym.make_vec(env_id, n, max_episode_steps=6, autoreset_mode=mode.value, **options)
+
+    @new_mazes
+    @in_all_modes
+    def test_each_copy_walks_through_its_own(
+        self, env_id: str, options: dict[str, Any], mode: AutoresetMode
+    ) -> None:
+        env = vector.NewMazeEachEpisode(self.make(env_id, options, mode))
+        walker = Walker(env, mode)
+        mazes: dict[int, Any] = {}
+
+        def maze_of(seed: int) -> Any:
+            if seed not in mazes:
+                mazes[seed] = gym.make(env_id, layout_seed=seed, **options).unwrapped
+            return mazes[seed]
+
+        bumps = 0
+        for _ in range(60):
+            for i, told in walker.step():
+                seed, before = told["layout_seed"], told["before"]
+                maze = maze_of(seed)
+                assert any(
+                    (told["after"], told["terminated"]) == (after, over)
+                    and told["reward"] == reward
+                    and told["prob"] == pytest.approx(probability)
+                    for probability, after, reward, over in maze.P[before][told["action"]]
+                ), (i, told, maze.P[before][told["action"]])
+                model = maze.transition_model()
+                assert told["mask"] == model.action_mask[told["after"]].tolist()
+                bumps += not model.action_mask[before, told["action"]]
+            # Where each copy stands now, a new episode's first state too.
+            for i, seed in enumerate(walker.seeds.tolist()):
+                now = maze_of(seed)
+                mask = now.transition_model().action_mask[walker.states[i]]
+                assert walker.infos["action_mask"][i].tolist() == mask.tolist()
+                assert env.unwrapped.action_masks()[i].tolist() == mask.tolist()
+                layout = env.unwrapped.single_envs[i].layout
+                np.testing.assert_array_equal(layout.passages, now.layout.passages)
+        assert bumps > 10
+        assert len(mazes) > 30
+
+    @new_mazes
+    @in_all_modes
+    @pytest.mark.parametrize(
+        "name", ["CoordinateObservation", "LocalViewObservation", "ImageObservation"]
+    )
+    def test_what_is_seen_is_the_own_maze(
+        self, name: str, env_id: str, options: dict[str, Any], mode: AutoresetMode
+    ) -> None:
+        if env_id == "NDMaze-v0" and name == "LocalViewObservation":
+            env_id, options = "NDMaze-v0", {"shape": (3, 3)}
+        env = wrap(name, vector.NewMazeEachEpisode(self.make(env_id, options, mode)))
+        walker = Walker(env, mode)
+
+        singles: dict[int, Any] = {}
+
+        def seen(seed: int, state: int) -> NDArray[Any]:
+            if seed not in singles:
+                singles[seed] = wrap(name, gym.make(env_id, layout_seed=seed, **options))
+            observation: NDArray[Any] = singles[seed].observation(state)
+            return observation
+
+        finals = 0
+        for _ in range(15):
+            before = walker.seeds.copy()
+            walker.step()
+            assert walker.observations in env.observation_space
+            for i in range(env.num_envs):
+                expected = seen(int(walker.seeds[i]), int(walker.states[i]))
+                assert equal(walker.observations[i], expected)
+                if "final_obs" in walker.infos and walker.infos["_final_obs"][i]:
+                    last = int(walker.infos["final_info"]["state"][i])
+                    assert equal(walker.infos["final_obs"][i], seen(int(before[i]), last))
+                    finals += 1
+        assert (finals > 0) == (mode is AutoresetMode.SAME_STEP)
+        # All in one maze again: one encoder does for all.
+        observations, infos = env.reset(seed=3, options={"layout_seed": 8})
+        for i in range(env.num_envs):
+            assert equal(observations[i], seen(8, int(infos["state"][i])))
+
+    @in_all_modes
+    def test_one_copy_goes_as_the_single_environment(self, mode: AutoresetMode) -> None:
+        options = {"shape": (3, 4), "max_episode_steps": 7}
+        single = NewMazeEachEpisode(gym.make("TerrainMaze-v0", **options))
+        env = vector.NewMazeEachEpisode(
+            gym.make_vec("TerrainMaze-v0", 1, autoreset_mode=mode.value, **options)
+        )
+        state, told = single.reset(seed=5)
+        states, infos = env.reset(seed=5)
+        rng, episodes = np.random.default_rng(0), 0
+        while True:
+            assert states[0] == state
+            assert infos["layout_seed"][0] == told["layout_seed"]
+            over = False
+            while not over:
+                np.testing.assert_array_equal(infos["action_mask"][0], told["action_mask"])
+                np.testing.assert_array_equal(infos["coords"][0], told["coords"])
+                action = int(rng.integers(4))
+                state, reward, *ends, told = single.step(action)
+                states, rewards, terminated, truncated, infos = env.step([action])
+                assert rewards[0] == reward
+                assert [terminated[0], truncated[0]] == ends
+                over = any(ends)
+                if not over:
+                    assert states[0] == state
+            episodes += 1
+            if episodes == 10:
+                break
+            state, told = single.reset()
+            if mode is AutoresetMode.DISABLED:
+                states, infos = env.reset()
+            elif mode is AutoresetMode.NEXT_STEP:
+                states, *_, infos = env.step([0])
+
+    @in_all_modes
+    def test_a_seed_settles_everything(self, mode: AutoresetMode) -> None:
+        def walk(env: Any, seed: int) -> list[Any]:
+            walker = Walker(env, mode, seed)
+            return [walker.step() for _ in range(30)]
+
+        envs = [vector.NewMazeEachEpisode(self.make(*NEW_MAZES[0], mode)) for _ in range(2)]
+        envs[1].reset(seed=9)
+        assert walk(envs[0], 1) == walk(envs[1], 1) == walk(envs[0], 1)
+        assert walk(envs[0], 1) != walk(envs[1], 2)
+        twins = [copy.deepcopy(envs[0]), pickle.loads(pickle.dumps(envs[0]))]
+        for twin in twins:
+            assert walk(twin, 3) == walk(envs[1], 3)
+
+    def test_a_refused_reset_or_step_takes_no_draw(self) -> None:
+        env, other = (
+            vector.NewMazeEachEpisode(self.make(*NEW_MAZES[0], AutoresetMode.NEXT_STEP))
+            for _ in range(2)
+        )
+        for each in (env, other):
+            each.reset(seed=0)
+        for options, message in (
+            ({"nothing": 0}, "unknown reset option"),
+            ({"reset_mask": [True]}, "reset_mask"),
+            ({"layout_seed": [1, 2]}, "one for each of 5, got 2"),
+            ({"layout_seed": [1, 2, 3, -4, 5]}, r"sub-environment 3: options\['layout_seed'\].*-4"),
+            ({"layout_seed": -1}, "sub-environment 0.*-1"),
+        ):
+            with pytest.raises((TypeError, ValueError), match=message):
+                env.reset(options=options)
+        with pytest.raises(ValueError, match="must be in"):
+            env.step(np.full(5, 4))
+        for _ in range(20):
+            for mine, theirs in zip(
+                env.step(np.zeros(5, int)), other.step(np.zeros(5, int)), strict=True
+            ):
+                assert data_equivalence(mine, theirs)
+        assert data_equivalence(env.reset(), other.reset())
+
+    def test_mazes_that_are_asked_for(self) -> None:
+        env = vector.NewMazeEachEpisode(self.make(*NEW_MAZES[1], AutoresetMode.NEXT_STEP))
+        env.reset(seed=0)
+        _, infos = env.reset()
+        env.reset(seed=0)
+        _, asked = env.reset(options={"layout_seed": [7, 8, 7, 9, 7]})
+        assert asked["layout_seed"].tolist() == [7, 8, 7, 9, 7]
+        heights = [single.layout.heights for single in env.unwrapped.single_envs]
+        np.testing.assert_array_equal(heights[0], heights[4])
+        assert not np.array_equal(heights[0], heights[1])
+        _, asked = env.reset(options={"layout_seed": 11})
+        assert asked["layout_seed"].tolist() == [11] * 5
+        _, again = env.reset()
+        assert again["layout_seed"].tolist() == infos["layout_seed"].tolist(), "no draw was taken"
+
+    def test_splits_have_none_in_common(self) -> None:
+        for split in (wrappers.TRAIN, wrappers.TEST):
+            env = vector.NewMazeEachEpisode(
+                gym.make_vec("StandardMaze-v0", 40, shape=(2, 2)), **split
+            )
+            drawn = {seed for _ in range(5) for seed in env.reset()[1]["layout_seed"].tolist()}
+            first, count = split["first_seed"], split["num_mazes"]
+            assert drawn <= set(range(first, first + count))
+            assert len(drawn) > 100
+
+    def test_pictures_are_of_the_own_maze(self) -> None:
+        envs = gym.make_vec("TerrainMaze-v0", 3, shape=(4, 4), render_mode="ansi", start=(1, 2))
+        env = vector.NewMazeEachEpisode(envs)
+        _, infos = env.reset(seed=0)
+        for picture, seed in zip(env.render(), infos["layout_seed"].tolist(), strict=True):
+            single = gym.make(
+                "TerrainMaze-v0",
+                shape=(4, 4),
+                layout_seed=seed,
+                render_mode="ansi",
+                start=(1, 2),
+            )
+            single.reset(seed=0)
+            assert picture == single.render()
+
+    def test_there_is_no_model_of_all(self) -> None:
+        env = vector.NewMazeEachEpisode(self.make(*NEW_MAZES[0], AutoresetMode.NEXT_STEP))
+        for ask in (
+            planners.as_model,
+            lambda env: planners.with_regret(env, 0.9),
+            lambda env: planners.with_shaping(env, 0.9),
+            lambda env: planners.as_model(vector.CoordinateObservation(env)),
+        ):
+            with pytest.raises(ValueError, match="each copy has a maze of its own"):
+                ask(env)
+        env.reset(seed=0)
+        with pytest.raises(ValueError, match="each copy has a maze of its own"):
+            env.unwrapped.transition_model()
+
+    @pytest.mark.parametrize(
+        ("make_env", "arguments", "error", "message"),
+        [
+            (lambda: gym.make("StandardMaze-v0"), {}, TypeError, "expected a vector environment"),
+            (lambda: gym.make_vec("DiscretizedCartPole-v0", 2), {}, TypeError, "is no maze"),
+            (lambda: gym.make_vec("StandardMaze-v0", 2, layout="S.G"), {}, ValueError, "is drawn"),
+            (
+                lambda: gym.make_vec("StandardMaze-v0", 2, vectorization_mode="sync"),
+                {},
+                TypeError,
+                "got SyncVectorEnv",
+            ),
+            (
+                lambda: vector.OneHotObservation(gym.make_vec("StandardMaze-v0", 2)),
+                {},
+                TypeError,
+                "in a OneHotObservation; put other wrappers around",
+            ),
+            (lambda: gym.make_vec("StandardMaze-v0", 2), {"num_mazes": 0}, ValueError, "num_mazes"),
+        ],
+    )
+    def test_bad_use(
+        self,
+        make_env: Callable[[], Any],
+        arguments: dict[str, Any],
+        error: type[Exception],
+        message: str,
+    ) -> None:
+        with pytest.raises(error, match=message):
+            vector.NewMazeEachEpisode(make_env(), **arguments)
+
+    def test_the_bare_environment_takes_layout_seeds_too(self) -> None:
+        envs: Any = gym.make_vec("StandardMaze-v0", 3, shape=(3, 3))
+        envs.reset(seed=0)
+        shared = envs.transition_model()
+        envs.reset(options={"layout_seed": [4, 5, 6]})
+        kept = [single.layout for single in envs.single_envs]
+        mask = np.array([False, True, False])
+        envs.reset(options={"layout_seed": np.array([1, 2, 3]), "reset_mask": mask})
+        assert [
+            single.layout is old for single, old in zip(envs.single_envs, kept, strict=True)
+        ] == [
+            True,
+            False,
+            True,
+        ]
+        assert envs.single_env.transition_model() is shared
+        envs.reset(options={"layout_seed": 0})
+        assert len(set(map(id, envs.single_envs))) == 1
+        np.testing.assert_array_equal(envs.transition_model().move_costs, shared.move_costs)
+        given = gym.make_vec("StandardMaze-v0", 2, layout="S.G")
+        with pytest.raises(ValueError, match=r"options\['layout_seed'\] has nothing to draw"):
+            given.reset(options={"layout_seed": [1, 2]})
+        for bad in (np.array([1, 2, -3]), [1, 2, 1.5]):
+            with pytest.raises((TypeError, ValueError), match="sub-environment 2"):
+                envs.reset(seed=5, options={"layout_seed": bad})
