@@ -53,8 +53,9 @@ class StateObservation(gym.ObservationWrapper[Any, Any, Any], gym.utils.RecordCo
 class CoordinateObservation(StateObservation):
     """Observe where on the grid the state lies.
 
-    For networks: the index of a state says nothing of its neighbours, and Stable-Baselines3 turns
-    it into as many inputs as there are states.
+    Two or three inputs instead of one a state, for open terrain, where neighbours are much alike.
+    Between walls they are not, and PPO, DQN and MaskablePPO learned no maze of corridors from
+    coordinates (docs/rl.md): `OneHotObservation` and `LocalViewObservation` are for those.
 
     Parameters
     ----------
