@@ -20,7 +20,7 @@ from aggmaze.rendering.raster import Raster
 
 #: What Stable-Baselines3's convolutional network asks of each side of an image.
 SMALLEST_IMAGE = 36
-# What an encoder's memory of pictures may take, and what one takes in it beside its colours.
+# What pictures that are remembered may take, and what one takes beside its colours.
 _PATCHES_BYTES, _BYTES_A_PATCH = 2**26, 600
 # Larger pictures are drawn each time: it takes little longer than to copy one, which must be.
 _LARGEST_REMEMBERED = 2**20
@@ -31,8 +31,11 @@ LOCAL_VIEW_CHANNELS = ("free", "left", "right", "down", "up", "goal", "height")
 class Encoder(Protocol):
     """Observations of the states of an environment: a single one, possibly under wrappers."""
 
-    def following(self, env: Any) -> Self:
-        """Return the encoder for the environment as it is now: another maze may need another."""
+    def following(self, env: Any, *, num_encoders: int = 1) -> Self:
+        """Return the encoder for the environment as it is now: another maze may need another.
+
+        It shares what memory there is for what encoders remember with so many, itself included.
+        """
         ...
 
     @property
@@ -81,7 +84,7 @@ class CoordinateEncoder:
         """Return the encoder for a maze or a DiscretizedCartPole."""
         return cls(grid_of(env), normalized=normalized)
 
-    def following(self, env: Any) -> Self:
+    def following(self, env: Any, *, num_encoders: int = 1) -> Self:
         """Return the encoder itself: the grid stays."""
         return self
 
@@ -117,7 +120,7 @@ class OneHotEncoder:
         """Return the encoder for an environment whose observations are ``Discrete``."""
         return cls(int(env.observation_space.n))
 
-    def following(self, env: Any) -> Self:
+    def following(self, env: Any, *, num_encoders: int = 1) -> Self:
         """Return the encoder itself: the number of states stays."""
         return self
 
@@ -145,9 +148,17 @@ class ImageEncoder:
         Length in pixels that the longer side comes close to.
     sides : pair of int, optional
         Height and width that the pictures must have; they are framed to it.
+    room : int
+        Bytes that remembered pictures may take.
     """
 
-    def __init__(self, layout: Layout, size: int, sides: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        size: int,
+        sides: Sequence[int] | None = None,
+        room: int = _PATCHES_BYTES,
+    ) -> None:
         self._layout, self._size = layout, check_integer("size", size, least=SMALLEST_IMAGE)
         self._raster = Raster(layout, self._size)
         height, width, _ = self._raster.shape
@@ -161,19 +172,20 @@ class ImageEncoder:
         self.space = spaces.Box(0, 255, (*sides, 3), np.uint8)
         # Of each state that was seen, in what rectangle its picture differs from the empty one.
         self._patches: dict[int, tuple[tuple[slice, slice], NDArray[np.uint8]]] = {}
-        self._room = _PATCHES_BYTES
+        self._room = self._whole_room = room
 
     @classmethod
     def of(cls, env: Any, *, size: int) -> Self:
         """Return the encoder for a maze."""
         return cls(layout_of(env), size)
 
-    def following(self, env: Any) -> Self:
+    def following(self, env: Any, *, num_encoders: int = 1) -> Self:
         """Return the encoder for the present maze, pictures of the same shape."""
         layout = layout_of(env)
         if layout is self._layout:
             return self
-        return type(self)(layout, self._size, self.space.shape[:2])
+        room = _PATCHES_BYTES // num_encoders
+        return type(self)(layout, self._size, self.space.shape[:2], room)
 
     def encode(self, states: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Return pictures, shape (N, H, W, 3)."""
@@ -214,7 +226,7 @@ class ImageEncoder:
         colors = picture[where].copy()
         size = colors.nbytes + _BYTES_A_PATCH
         if size > self._room:
-            self._patches, self._room = {}, _PATCHES_BYTES
+            self._patches, self._room = {}, self._whole_room
         self._patches[state] = where, colors
         self._room -= size
 
@@ -259,7 +271,7 @@ class LocalViewEncoder:
         """Return the encoder for a maze."""
         return cls(layout_of(env), radius)
 
-    def following(self, env: Any) -> Self:
+    def following(self, env: Any, *, num_encoders: int = 1) -> Self:
         """Return the encoder for the present maze."""
         layout = layout_of(env)
         return self if layout is self._layout else type(self)(layout, self._radius)

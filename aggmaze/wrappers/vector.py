@@ -104,9 +104,12 @@ class StateObservation(_Wrapper):
     def _follow(self) -> None:
         """Take notice of the mazes as they are now; copies in one maze share an encoder."""
         self._envs = self._bare.single_envs
+        num_mazes = len(set(map(id, self._envs)))
         found: dict[int, Encoder] = {}
-        for i, (encoder, env) in enumerate(zip(self._encoders, self._envs, strict=True)):
-            self._encoders[i] = found.setdefault(id(env), encoder.following(env))
+        for i, env in enumerate(self._envs):
+            if id(env) not in found:
+                found[id(env)] = self._encoders[i].following(env, num_encoders=num_mazes)
+            self._encoders[i] = found[id(env)]
         self._alike = all(encoder is self._encoders[0] for encoder in self._encoders)
 
     def _encode(self, copies: NDArray[np.int64], states: NDArray[np.int64]) -> NDArray[Any]:

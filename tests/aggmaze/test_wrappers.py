@@ -299,6 +299,7 @@ class TestImages:
     ) -> None:
         monkeypatch.setattr("aggmaze.wrappers.encoders._PATCHES_BYTES", room)
         env = ImageObservation(gym.make(env_id, shape=shape))
+        env.reset(options={"layout_seed": 1})  # the encoder of another maze has the same room
         encoder = env._encoder
         raster = Raster(env.unwrapped.layout, 84)
         states = np.random.default_rng(0).integers(np.prod(shape), size=100)
@@ -1323,6 +1324,18 @@ class TestNewMazesOfMany:
             ):
                 assert data_equivalence(mine, theirs)
         assert data_equivalence(env.reset(), other.reset())
+
+    def test_copies_share_the_memory_for_pictures(self) -> None:
+        envs = gym.make_vec("NDMaze-v0", 8, shape=(2, 2, 2))
+        env = vector.ImageObservation(vector.NewMazeEachEpisode(envs))
+        env.reset(seed=0)
+        assert len(set(map(id, env._encoders))) == 8
+        assert sum(encoder._whole_room for encoder in env._encoders) <= 2**26
+        shared = gym.make_vec("NDMaze-v0", 8, shape=(2, 2, 2))
+        env = vector.ImageObservation(shared)
+        for seed in (1, 2):
+            env.reset(options={"layout_seed": seed})
+            assert len(set(map(id, env._encoders))) == 1
 
     def test_mazes_that_are_asked_for(self) -> None:
         env = vector.NewMazeEachEpisode(self.make(*NEW_MAZES[1], AutoresetMode.NEXT_STEP))
