@@ -13,7 +13,7 @@ from planners.evaluation import evaluate
 from planners.iterate import Progress
 from planners.normalize import normalized
 from planners.policies import greedy, q_values
-from planners.regret import with_regret
+from planners.regret import with_regret, with_shaping
 from planners.result import History, NotSolvedError, SolveResult, Status
 from planners.rollout import RolloutProgress, Rollouts, rollout
 from planners.solve import METHODS, solve
@@ -39,4 +39,5 @@ __all__ = [
     "rollout",
     "solve",
     "with_regret",
+    "with_shaping",
 ]
