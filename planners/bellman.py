@@ -68,6 +68,10 @@ class Sweep:
         return max(-self.residual_low, self.residual_high)
 
 
+def _no_limit() -> None:
+    """Let every loop go on."""
+
+
 class Backups(Protocol):
     """Backups of one model at one discount: all that a solver sees of the two."""
 
@@ -297,7 +301,11 @@ class MoveBackups(_CompiledBackups):
     """Backups of a `MoveMDP`."""
 
     def __init__(
-        self, model: MoveMDP, gamma: float, num_threads: int, checkpoint: Callable[[], None]
+        self,
+        model: MoveMDP,
+        gamma: float,
+        num_threads: int,
+        checkpoint: Callable[[], None] = _no_limit,
     ) -> None:
         super().__init__(
             model,
@@ -369,7 +377,11 @@ class SparseBackups(_CompiledBackups):
     """Backups of a `TabularMDP`."""
 
     def __init__(
-        self, model: TabularMDP, gamma: float, num_threads: int, checkpoint: Callable[[], None]
+        self,
+        model: TabularMDP,
+        gamma: float,
+        num_threads: int,
+        checkpoint: Callable[[], None] = _no_limit,
     ) -> None:
         matrix = model.transitions
         super().__init__(
@@ -432,10 +444,6 @@ def unslipped_size(gamma: float, max_value: float) -> float:
 
 def _rounding(operations: float, size: float) -> float:
     return operations * UNIT_ROUNDOFF * size + UNDERFLOW if size > 0 else 0.0
-
-
-def _no_limit() -> None:
-    """Let every loop go on."""
 
 
 def backups(

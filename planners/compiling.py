@@ -10,7 +10,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from numba.core import event
@@ -141,3 +142,18 @@ def timed(function: Callable[[], T]) -> tuple[T, float]:
 def add(waited: float) -> None:
     """Count seconds in which this thread waited for others that compiled or loaded kernels."""
     _stopwatch.add(waited)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C be a KeyboardInterrupt within kernels too.
+
+    Where it strikes while numba makes Python objects of what a kernel returns, the interpreter
+    complains of a result with an exception set.
+    """
+    try:
+        yield
+    except SystemError as error:
+        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise

@@ -21,6 +21,7 @@ from aggmaze.checks import check_time_limit
 from planners.adapters import as_model
 from planners.bellman import UNIT_ROUNDOFF
 from planners.chains import ChainEquations, Solution
+from planners.compiling import interruptible
 from planners.iterate import Clock
 from planners.policies import distances_to, policy_model, steps_to_terminal
 from planners.result import SolveResult
@@ -115,6 +116,7 @@ class ArrivalProgress:
     seconds: float
 
 
+@interruptible()
 def arrival(
     model_or_env: Any,
     policy: SolveResult | ArrayLike,

@@ -21,6 +21,7 @@ from planners.adapters import as_model
 from planners.bellman import backups
 from planners.certificate import Certifier
 from planners.chains import ChainEquations
+from planners.compiling import interruptible
 from planners.elimination import MOST_STATES, eliminate
 from planners.iterate import Budget, Clock, iterate
 from planners.krylov import sup_norm
@@ -32,6 +33,7 @@ from planners.solvers.value_iteration import ValueIteration
 _MOST_SWEEPS = 1_000_000
 
 
+@interruptible()
 def evaluate(
     model_or_env: Any,
     policy: SolveResult | ArrayLike,

@@ -307,7 +307,8 @@ def iterate(
     end: tuple[Status, str] | None = None
     try:
         while end is None:
-            step = solver.step(whole.V, whole.spare)
+            with compiling.interruptible():
+                step = solver.step(whole.V, whole.spare)
             claim = judge.claim(step, whole.spare)
             record.add(step, clock.seconds(), judge.bound(claim))
             whole = whole.after(step, claim)
@@ -320,6 +321,8 @@ def iterate(
                     whole, end = closed
             if end is None:
                 end = budget.exhausted(whole.num_iterations, whole.num_updates, record.seconds)
+            if end is not None:
+                record.settle(judge.checked_bound(whole))
             if callback is not None:
                 progress = record.progress(functools.partial(judge.values, whole))
                 if callback(progress) and end is None:
@@ -330,7 +333,8 @@ def iterate(
         end = budget.out_of_time()
     clock.lift()
     try:
-        return judge.run(whole, end, record)
+        with compiling.interruptible():
+            return judge.run(whole, end, record)
     except KeyboardInterrupt:
         # What was found is not lost for the sweep that certifies it.
         return judge.run(whole, (Status.INTERRUPTED, KEYBOARD), record)
@@ -457,11 +461,9 @@ class _Judge:
         V = whole.values()
         if not self._recentres:
             return V.copy()
-        if whole.claim is not None:
-            return self._moved(V, whole.claim.midpoint)
         if self._checked is not None and self._checked[0] is whole:
             return self._moved(V, self._checked[1].certificate.midpoint)
-        return V.copy()
+        return V.copy() if whole.claim is None else self._moved(V, whole.claim.midpoint)
 
     def run(self, whole: _Whole, end: tuple[Status, str], record: _Record) -> Run:
         """Return the outcome, certified by a sweep of the values, whoever computed them."""
@@ -620,6 +622,11 @@ class _Record:
         self._last = (*self._last[:-1], bound)
         if kept:
             self._rows[-1] = self._last
+
+    def settle(self, bound: float) -> None:
+        """Put the bound of the result in the place of the last claim, if there was one."""
+        if not math.isnan(self._last[-1]):
+            self.set_bound(bound)
 
     def progress(self, values: Callable[[], NDArray[np.float64]]) -> Progress:
         """Return what a callback sees of the last iteration."""

@@ -14,9 +14,11 @@ from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
 from planners.adapters import as_model
 from planners.bellman import Backups, Model, backups
+from planners.compiling import interruptible
 from planners.result import SolveResult
 
 
+@interruptible()
 def q_values(model_or_env: Any, V: ArrayLike, gamma: float) -> NDArray[np.float64]:
     """Return what each action costs in all, if the costs-to-go after it are V.
 
@@ -41,6 +43,7 @@ def q_values(model_or_env: Any, V: ArrayLike, gamma: float) -> NDArray[np.float6
     return Q[: model.num_states - model.num_added_states]
 
 
+@interruptible()
 def greedy(model_or_env: Any, V: ArrayLike, gamma: float, slack: float = 0.0) -> NDArray[np.int64]:
     """Return a greedy policy that arrives where it can.
 

@@ -30,6 +30,7 @@ from aggmaze.env_model import NoModelError
 from aggmaze.envs.tabular import TabularEnv
 from planners.adapters import as_model
 from planners.bellman import Model
+from planners.compiling import interruptible
 from planners.evaluation import evaluate
 from planners.iterate import Clock
 from planners.policies import model_values, step_variances
@@ -110,6 +111,7 @@ class RolloutProgress:
     seconds: float
 
 
+@interruptible()
 def rollout(
     env: Any,
     policy: Any,

@@ -14,7 +14,7 @@ from aggmaze import TabularMDP
 from planners.bellman import SparseBackups, backups
 from planners.certificate import Certifier
 from planners.gmres import GMRES
-from planners.iterate import Budget, Run, iterate
+from planners.iterate import Budget, Clock, Run, iterate
 from planners.lazy_sweep import LazySweeps
 from planners.packed import LANES, PackedPolicy
 from planners.result import Status
@@ -44,21 +44,19 @@ def solver_of(
 ):  # type: ignore[no-untyped-def]
     operators = backups(model, gamma, threads)
     start = np.zeros(model.num_states) if V0 is None else V0
-    solver = ModifiedPolicyIteration(
-        operators, start, np.random.default_rng(0), ModifiedPolicyIterationOptions(**options)
-    )
-    return operators, solver
+    solver = ModifiedPolicyIteration(operators, ModifiedPolicyIterationOptions(**options))
+    return operators, solver, start
 
 
 def run_of(model: Model, gamma: float, budget: Budget, **kwargs) -> Run:  # type: ignore[no-untyped-def]
-    operators, solver = solver_of(model, gamma, **kwargs)
-    return iterate(solver, Certifier(operators), budget)
+    operators, solver, start = solver_of(model, gamma, **kwargs)
+    return iterate(solver, start, Certifier(operators), budget, Clock())
 
 
 def check_every_round(model: Model, gamma: float, rounds: int, **kwargs) -> None:  # type: ignore[no-untyped-def]
     """Compare the values with the truth after each round."""
     V_star, slack = truth(dense(model), gamma)
-    operators, solver = solver_of(model, gamma, **kwargs)
+    operators, solver, start = solver_of(model, gamma, **kwargs)
     failures = []
 
     def compare(progress) -> bool:  # type: ignore[no-untyped-def]
@@ -67,7 +65,14 @@ def check_every_round(model: Model, gamma: float, rounds: int, **kwargs) -> None
             failures.append((progress.iteration, error, progress.bound))
         return False
 
-    iterate(solver, Certifier(operators), Budget(num_iterations=rounds), callback=compare)
+    iterate(
+        solver,
+        start,
+        Certifier(operators),
+        Budget(num_iterations=rounds),
+        Clock(),
+        callback=compare,
+    )
     assert not failures
 
 
