@@ -122,7 +122,7 @@ class Check:
         ``T_pi V <= TV + x`` with ``x = slack + 2 rounding`` gives ``V_pi <= V + d`` for
         ``d = high + x / (1 - gamma sigma)``, sigma the largest sum of a row.
         """
-        if not self.largest < 1:
+        if not (self.largest < 1 and self.size < math.inf):
             return math.inf
         certificate = self.certificate
         lost = (slack + 2 * self.rounding) / (1 - self.largest)
@@ -209,18 +209,16 @@ class Certifier:
 
     def check_attainable(self, tol: float | None) -> None:
         """Refuse a tolerance that no values meet; None stands for one that is absolute."""
-        backups = self.backups
-        least = self.least_tol
-        if not least < 1:
-            raise ValueError(
-                f"float64 can certify nothing for this model at gamma = {backups.gamma!r}: its "
-                f"rows of probabilities sum to 1 within {backups.row_error:.2g} only; ask for "
-                "num_iterations or num_updates, without a tolerance"
-            )
+        gamma, least = self.backups.gamma, self.least_tol
         if tol is not None and tol < least:
             raise ValueError(
                 f"tol = {tol!r} is below what float64 can certify for this model at gamma = "
-                f"{backups.gamma!r}; the smallest possible is {least:.1e} (of max|V|)"
+                f"{gamma!r}; the smallest possible is {least:.1e} (of max|V|)"
+            )
+        if least == math.inf or (tol is not None and tol >= 1):
+            raise ValueError(
+                f"float64 can certify nothing for this model at gamma = {gamma!r}, so near to 1; "
+                "ask for num_iterations or num_updates, without a tolerance"
             )
 
     def size(self, sweep: Sweep, shift: float) -> float:

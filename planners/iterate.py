@@ -565,6 +565,7 @@ class _Floor:
         # after a window, r <= 5 d / (1 - gamma), and the bound 2.5 allowances / (1 - gamma).
         # A method that stays above that has reasons of its own.
         self._level = 8 / (1 - gamma)
+        self._max_cost = backups.max_cost
         # Least range before this window, and in it.
         self._before = self._least = math.inf
         self._count = 0
@@ -582,7 +583,7 @@ class _Floor:
             self._before = min(self._before, self._least)
             self._least, self._count = math.inf, 0
         # Far below the last digit of any value: where V* is 0, no relative accuracy is reached.
-        negligible = UNIT_ROUNDOFF**2 * self._first_size
+        negligible = UNIT_ROUNDOFF**2 * min(self._first_size, self._max_cost)
         return stalls or bound <= max(1.1 * allowance, negligible)
 
 
