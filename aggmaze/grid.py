@@ -40,7 +40,8 @@ class Grid:
     shape: tuple[int, ...]
 
     def __init__(self, shape: Iterable[int]) -> None:
-        if not isinstance(shape, Iterable):
+        given: object = shape
+        if isinstance(given, str) or not isinstance(given, Iterable):
             raise TypeError(f"shape must be a sequence of integers such as (20, 20), got {shape!r}")
         entries = tuple(shape)
         try:
