@@ -26,6 +26,7 @@ from aggmaze.envs.tabular import Model
 from aggmaze.move_mdp import MoveMDP
 from aggmaze.rendering.window import Key, Window
 from aggmaze.settings import make_env
+from aggmaze.summary import in_one_line
 
 _FRAMES_PER_SECOND = 60
 
@@ -47,6 +48,8 @@ class Advice:
     values: NDArray[np.float64]
     policy: NDArray[np.int64]
     gamma: float
+
+    __repr__ = in_one_line
 
 
 Adviser = Callable[[Model], Advice]
