@@ -629,6 +629,8 @@ def _result_rows(env_id: str, model: Model, result: SolveResult) -> Rows:
 def _rollout_rows(rolled: Rollouts, limit: int) -> Rows:
     if rolled.promised is None:
         return []
+    if len(rolled.returns) == 0:
+        return [("return", f"{rolled.promised:.6g} promised; the time was up within an episode")]
     assert rolled.discounted_returns is not None
     return [
         (

@@ -7,6 +7,7 @@ import time
 from typing import Self
 
 from rich.console import Console
+from rich.markup import escape
 
 # Seconds before anything is shown, between updates on a terminal, and between lines elsewhere.
 _SHOW_AFTER = 1.0
@@ -58,9 +59,9 @@ class Waiting:
         if self._ended.wait(_SHOW_AFTER):
             return
         if self._console.is_terminal:
-            with self._console.status(self._line()) as status:
+            with self._console.status(escape(self._line())) as status:
                 while not self._ended.wait(_UPDATE_EVERY):
-                    status.update(self._line())
+                    status.update(escape(self._line()))
         else:
             while not self._ended.wait(_LINE_EVERY):
                 self._console.print(self._line(), markup=False, highlight=False, soft_wrap=True)
