@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import NoReturn
 
 
 def main() -> None:
@@ -22,6 +21,6 @@ def main() -> None:
     run()
 
 
-def _end(*signal_and_frame: object) -> NoReturn:
+def _end(*signal_and_frame: object) -> None:
     os.write(2, b"interrupted\n")
     os._exit(130)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
 import functools
 import inspect
 import math
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -135,7 +137,6 @@ def reported(command: Command) -> Command:
         try:
             command(*arguments, **options)
         except KeyboardInterrupt:
-            _complain("interrupted")
             raise typer.Exit(130) from None
         except _USER_ERRORS as error:
             _complain(f"error: {error}")
@@ -552,15 +553,19 @@ def _layout(env: gym.Env[Any, Any]) -> Any:
 def main() -> None:
     """Run the command and end the process with its exit code."""
     warnings.showwarning = _show_warning
+    usual, sys.unraisablehook = sys.unraisablehook, _raise_again
     try:
         code = app(standalone_mode=False)
     except _UsageError as error:
         if words := _usage_in_words(error):  # else it was no command at all, and help is shown
             _complain(words)
         code = 2
-    except (KeyboardInterrupt, typer.Abort):
-        _complain("interrupted")
+    except (KeyboardInterrupt, typer.Abort):  # before or after a command
         code = 130
+    finally:
+        sys.unraisablehook = usual
+    if code == 130:
+        _complain("interrupted")
     sys.exit(code or 0)
 
 
@@ -570,6 +575,14 @@ def _usage_in_words(error: Any) -> str:
     if not text:
         return ""
     return f"error: {text[0].lower()}{text[1:]}; see {error.ctx.command_path} --help"
+
+
+def _raise_again(unraisable: Any) -> None:
+    """Let no Ctrl-C be lost in a callback, such as those of LLVM, that cannot raise it."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        threading.Timer(0.01, _thread.interrupt_main).start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def _show_warning(message: object, *where: object, **more: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.metadata
 import json
 import math
@@ -157,6 +158,25 @@ def test_ctrl_c_ends_with_130_and_the_best_so_far(
     assert loaded.num_iterations == 7
     error = np.abs(loaded.values - exact.values).max()
     assert 0.1 < error <= loaded.bound + exact.bound
+
+
+def test_ctrl_c_in_a_callback_of_a_library_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """LLVM calls back through ctypes, which prints what is raised there and goes on."""
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    def compile_for_long(source: Any) -> None:
+        ctypes.CFUNCTYPE(None)(interrupted)()
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    monkeypatch.setattr(cli, "as_model", compile_for_long)
+    assert run(monkeypatch, "solve", "FrozenLake-v1", "--gamma", 0.9) == 130
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_the_result_is_printed_before_its_policy_is_followed(
