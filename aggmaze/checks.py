@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
 import operator
@@ -13,7 +14,14 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Refuse a value that is not one of the choices, listing them."""
     names = list(choices)
     if value not in names:
-        raise ValueError(f"{name} must be one of {', '.join(names)}, got {value!r}")
+        hint = did_you_mean(value, names)
+        raise ValueError(f"{name} must be one of {', '.join(names)}, got {value!r}{hint}")
+
+
+def did_you_mean(value: Any, choices: Iterable[str]) -> str:
+    """Return the end of a message that suggests the choice nearest to a value; "" if none is."""
+    close = difflib.get_close_matches(str(value), list(choices), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def check_finite(name: str, value: Any) -> None:

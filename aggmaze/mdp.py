@@ -24,6 +24,7 @@ from aggmaze.formats.gym_table import Outcome as GymOutcome
 from aggmaze.formats.gym_table import read_gym_P
 from aggmaze.formats.matrices import read_matrices, read_mdptoolbox
 from aggmaze.sampling import sample_entry, sums_below
+from aggmaze.summary import in_one_line
 
 # A row may miss 1 by this much: what printing and adding probabilities loses, no more.
 ROW_SUM_TOLERANCE = 1e-9
@@ -186,6 +187,13 @@ class TabularMDP(Exports, Immutable):
             ("num_added_states", int(num_added_states)),
         ):
             object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        added = f" ({self.num_added_states} added)" if self.num_added_states else ""
+        return (
+            f"TabularMDP({self.num_states:,} states{added}, {self.num_actions} actions, "
+            f"{np.count_nonzero(self.terminal):,} terminal, {self.transitions.nnz:,} transitions)"
+        )
 
     @property
     def num_states(self) -> int:
@@ -500,6 +508,8 @@ class Rows:
     costs: NDArray[np.float64]
     action_mask: NDArray[np.bool_]
     outcome_costs: NDArray[np.float64]
+
+    __repr__ = in_one_line
 
     @cached_property
     def num_states(self) -> int:

@@ -85,6 +85,15 @@ class History:
     def __len__(self) -> int:
         return len(self.num_updates)
 
+    def __repr__(self) -> str:
+        text = f"{len(self):,} iterations"
+        if len(self):
+            text += f", {self.num_updates[-1]:,} updates, {self.seconds[-1]:.3g} s"
+        bounds = self.bound[~np.isnan(self.bound)]
+        if len(bounds):
+            text += f", last bound {bounds[-1]:.3g}"
+        return f"History({text})"
+
 
 @dataclass(frozen=True, eq=False)
 class SolveResult:

@@ -161,11 +161,15 @@ def solve(
     callback : callable, optional
         Called with a `Progress` after each iteration; a true value returned stops the run.
     **options
-        Of the method, as the options class of its row in `METHODS` lists and describes them; for
-        ``adaptive_aggregation`` ``epsilon``, ``num_global``, ``num_aggregated``, ``step_size``,
-        ``step_index``, ``first_step``, ``noise_sigma`` and ``noise``; for ``fixed_aggregation``
-        ``labels``, ``step_size`` and ``first_step``; for ``modified_policy_iteration``
-        ``inner_sweeps``.
+        Of the method, as the options class of its row in `METHODS` describes them; the methods that
+        are not listed take none:
+
+        - ``modified_policy_iteration``: ``inner_sweeps``
+        - ``forest_policy_iteration``: ``start``, ``num_sweeps``
+        - ``basin_aggregation``: ``num_retraced``
+        - ``fixed_aggregation``: ``labels``, ``step_size``, ``first_step``
+        - ``adaptive_aggregation``: ``epsilon``, ``num_global``, ``num_aggregated``, ``step_size``,
+          ``step_index``, ``first_step``, ``noise_sigma``, ``noise``
 
     Returns
     -------

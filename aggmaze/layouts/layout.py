@@ -64,6 +64,15 @@ class Layout:
                 "position, or leaves the grid"
             )
 
+    def __repr__(self) -> str:
+        goal = tuple(self.grid.coords(self.goal).tolist())
+        parts = [repr(self.grid), f"{self.num_passages:,} passages", f"goal {goal}"]
+        if self.blocked is not None:
+            parts.append(f"{np.count_nonzero(self.blocked):,} blocked")
+        if self.heights is not None:
+            parts.append("with heights")
+        return f"Layout({', '.join(parts)})"
+
     @property
     def num_passages(self) -> int:
         """Number of pairs of joined neighbours."""

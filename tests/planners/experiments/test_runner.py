@@ -144,14 +144,23 @@ def test_a_worker_with_other_code_is_refused(tmp_path: Path) -> None:
     assert "other code" in completed.failures[0]
 
 
+def test_the_longest_task_of_each_experiment_comes_first(tmp_path: Path) -> None:
+    tasks = fakes.tasks(numbers=[3, 5], repetitions=2)
+    tasks += [replace(task, experiment="other") for task in fakes.tasks(numbers=[1, 2])]
+    _, notes = run(tasks, tmp_path)
+    begun = [(task.experiment, task.work) for task in notes.begun]
+    assert begun[:2] == [("fake", 5.0), ("other", 2.0)]
+    assert [work for _, work in begun[2:]] == [5.0, 3.0, 3.0, *[2.0] * 3, *[1.0] * 4]
+
+
 def test_interrupted_runs_go_on(tmp_path: Path) -> None:
     """Ctrl-C after each number of tasks: what is done is done, and nothing is done twice."""
     tasks = fakes.tasks()
     for count in range(len(tasks)):
 
         class Stopping(Notes):
-            def done(self, task: Any) -> None:
-                super().done(task)
+            def done(self, task: Any, outcome: Any) -> None:
+                super().done(task, outcome)
                 raise KeyboardInterrupt
 
         notes = Stopping()
@@ -226,6 +235,7 @@ def test_a_task_that_fails_is_reported_and_the_others_are_done(tmp_path: Path) -
         if task.configuration["number"] == 1:
             assert completed.outcomes[i] is None
             assert completed.failures[i] == "RuntimeError: no luck"
+            assert task in notes.failed
         else:
             assert completed.outcomes[i] is not None
 
@@ -248,6 +258,9 @@ def test_a_worker_that_dies_is_reported_and_its_task_run_again(tmp_path: Path) -
     assert always[0].name in notes.reports[-1]
     assert "given up" in notes.reports[-1]
     assert len(notes.finished) == 3
+    assert notes.failed == [always[0]]
+    # What runs when a worker dies is begun again.
+    assert notes.begun.count(always[0]) == MOST_ATTEMPTS
 
 
 _SCRIPT = textwrap.dedent(
