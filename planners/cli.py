@@ -276,17 +276,34 @@ def solve_command(
         out.print(f"values, policy and greedy path in {image}", highlight=False, soft_wrap=True)
     if result.status == Status.INTERRUPTED:
         raise KeyboardInterrupt
+
+    def left() -> float | None:
+        return None if time_limit is None else max(time_limit - clock.seconds(), 1e-9)
+
     if time_limit is not None and clock.seconds() >= time_limit:
         _print_rows([("policy", f"not followed: the time limit of {time_limit:g} s is used up")])
     else:
-        with Waiting(err, "looking where the policy goes"):
-            found = arrival(model, result)
+        with Waiting(err, "looking where the policy goes") as waiting:
+            found = arrival(
+                model,
+                result,
+                time_limit=left(),
+                callback=lambda p: waiting.tell(
+                    f"looking where the policy goes: {p.num_products:,} products"
+                ),
+            )
         _print_rows([("policy", describe_arrival(found, gamma))])
         if episodes > 0:
             limit = _episode_limit(env, found)
-            with Waiting(err, "rolling out"):
+            with Waiting(err, "rolling out") as waiting:
                 rolled = rollout(
-                    env.unwrapped, result, episodes=episodes, seed=seed, max_steps=limit
+                    env.unwrapped,
+                    result,
+                    episodes=episodes,
+                    seed=seed,
+                    max_steps=limit,
+                    time_limit=left(),
+                    callback=lambda p: waiting.count(p.episodes, p.num_episodes, "episodes"),
                 )
             _print_rows(_rollout_rows(rolled, limit))
     if not result.success:
