@@ -29,7 +29,7 @@ from aggmaze.checks import check_gamma, check_integer, check_time_limit
 from aggmaze.env_model import NoModelError
 from aggmaze.envs.tabular import TabularEnv
 from planners.adapters import as_model
-from planners.bellman import Model
+from planners.bellman import UNIT_ROUNDOFF, Model
 from planners.compiling import interruptible
 from planners.evaluation import evaluate
 from planners.iterate import Clock
@@ -308,8 +308,10 @@ class _Sum:
 
     def add(self, term: float, variance: float, weight: float = 1.0, size: float = 0.0) -> None:
         """Add a term times its weight; the variance is what the model expects of it."""
-        rounding = _ROUNDING * max(self._size, size)
-        if variance <= rounding**2 and not abs(term) <= rounding:
+        size = max(self._size, size)
+        rounding = _ROUNDING * size
+        # A variance that is but rounding: what is rare, and far from the mean, has more.
+        if variance <= (64 * UNIT_ROUNDOFF * size) ** 2 and not abs(term) <= rounding:
             self._impossible = True
         self._total += weight * term
         self._squares += (weight * term) ** 2
