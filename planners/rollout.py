@@ -159,7 +159,8 @@ def rollout(
     Warns
     -----
     UserWarning
-        If what was got cannot be what was promised, as ``broken`` says.
+        If what was got cannot be what was promised, as ``broken`` says, and the environment does
+        not say itself that its model is approximate.
     """
     episodes = check_integer("episodes", episodes, least=1)
     check_time_limit(time_limit)
@@ -222,7 +223,7 @@ def rollout(
             lengths, successes = lengths[:whole], successes[:whole]
             break
     broken = "" if promise is None else promise.broken()
-    if broken:
+    if broken and not env.has_wrapper_attr("model_is_approximate"):
         warnings.warn(f"{_name(env)} breaks the promise of its model: {broken}", stacklevel=2)
     return Rollouts(
         returns,

@@ -94,8 +94,8 @@ class ModifiedPolicyIteration:
     def __init__(self, backups: Backups, options: ModifiedPolicyIterationOptions) -> None:
         self._backups = backups
         num_states = backups.model.num_states
-        # What the last full sweep swept, and what is to be added to its image.
-        self._argument, self._change = np.empty(num_states), np.empty(num_states)
+        # What the last full sweep swept.
+        self._argument = np.empty(num_states)
         self._policy = np.zeros(num_states, dtype=np.int32)
         self._lazy = LazySweeps(backups) if isinstance(backups, SparseBackups) else None
         self._last: Sweep | None = None
@@ -122,7 +122,7 @@ class ModifiedPolicyIteration:
                 self._changed(self._last.residual_low, self._last.residual_high, self._last)
             self._argument[:] = V
         else:
-            num_inner = self._correct(V, self._last)
+            num_inner = self._correct(V, out, self._last)
         sweep = self._sweep(out)
         self._last = sweep
         self._phase.see(_span(sweep))
@@ -140,10 +140,12 @@ class ModifiedPolicyIteration:
         self._phase.see(_span(sweep))
         return Step(len(V), sweep, num_sweeps=1)
 
-    def _correct(self, V: NDArray[np.float64], last: Sweep) -> int:
-        """Correct what was swept last, whose image V is; return the number of inner sweeps."""
+    def _correct(self, V: NDArray[np.float64], change: NDArray[np.float64], last: Sweep) -> int:
+        """Correct what was swept last, whose image V is; return the number of inner sweeps.
+
+        ``change`` is room for what is added.
+        """
         correction = self._evaluation.correct(self._argument, V, self._policy, last)
-        change = self._change
         np.multiply(correction.vector, correction.scale, out=change, dtype=np.float64)
         if correction.constant:
             change += correction.constant

@@ -305,7 +305,7 @@ def test_other_byte_orders_and_integers_are_read(saved: Path) -> None:
 
 def test_more_than_the_memory(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aggmaze.memory, "available_memory", lambda: 1000)
-    with pytest.raises(MemoryError, match=r"result\.npz' need 1\.6 kB, 1\.0 kB of memory is"):
+    with pytest.raises(MemoryError, match=r"result\.npz' need 1\.8 kB, 1\.0 kB of memory is"):
         SolveResult.load(saved)
 
 
