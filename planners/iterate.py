@@ -131,7 +131,7 @@ class Budget:
         Converged at ``bound <= max(atol, tol * max|V|)``, V the values of the result.
     num_iterations, num_updates : int, optional
     time_limit : float, optional
-        Seconds, without the compilation of kernels.
+        Seconds, without compiling and loading kernels.
     """
 
     tol: float | None = None
@@ -174,7 +174,7 @@ class OutOfTimeError(Exception):
 
 
 class Clock:
-    """Seconds since it was made, without the compilation of kernels, and a limit to them.
+    """Seconds since it was made, without compiling and loading kernels, and a limit to them.
 
     Parameters
     ----------
@@ -306,27 +306,27 @@ def iterate(
     whole = _Whole(V0.copy(), np.empty_like(V0), None, None, None, 0, 0, 0)
     end: tuple[Status, str] | None = None
     try:
-        while end is None:
-            with compiling.interruptible():
+        with compiling.interruptible():
+            while end is None:
                 step = solver.step(whole.V, whole.spare)
-            claim = judge.claim(step, whole.spare)
-            record.add(step, clock.seconds(), judge.bound(claim))
-            whole = whole.after(step, claim)
-            if claim is None and (certify_every or judge.is_due(whole)):
-                record.set_bound(judge.checked_bound(whole))
-            end = judge.end(step, whole)
-            if end is None and judge.closes(whole):
-                closed = judge.closed(whole)
-                if closed is not None:
-                    whole, end = closed
-            if end is None:
-                end = budget.exhausted(whole.num_iterations, whole.num_updates, record.seconds)
-            if end is not None:
-                record.settle(judge.checked_bound(whole))
-            if callback is not None:
-                progress = record.progress(functools.partial(judge.values, whole))
-                if callback(progress) and end is None:
-                    end = Status.INTERRUPTED, "stopped by the callback"
+                claim = judge.claim(step, whole.spare)
+                record.add(step, clock.seconds(), judge.bound(claim))
+                whole = whole.after(step, claim)
+                if claim is None and (certify_every or judge.is_due(whole)):
+                    record.set_bound(judge.checked_bound(whole))
+                end = judge.end(step, whole)
+                if end is None and judge.closes(whole):
+                    closed = judge.closed(whole)
+                    if closed is not None:
+                        whole, end = closed
+                if end is None:
+                    end = budget.exhausted(whole.num_iterations, whole.num_updates, record.seconds)
+                if end is not None:
+                    record.settle(judge.checked_bound(whole))
+                if callback is not None:
+                    progress = record.progress(functools.partial(judge.values, whole))
+                    if callback(progress) and end is None:
+                        end = Status.INTERRUPTED, "stopped by the callback"
     except KeyboardInterrupt:
         end = Status.INTERRUPTED, KEYBOARD
     except OutOfTimeError:

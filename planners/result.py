@@ -66,7 +66,7 @@ class History:
     num_updates : ndarray of int
         Backups made so far.
     seconds : ndarray of float
-        Time taken so far, without the compilation of kernels.
+        Time taken so far, without compiling and loading kernels.
     num_megastates : ndarray of int
         K in an aggregated iteration, 0 in a global one.
     residual : ndarray of float
@@ -86,7 +86,7 @@ class History:
         return len(self.num_updates)
 
     def __repr__(self) -> str:
-        text = f"{len(self):,} iterations"
+        text = f"{self.iteration[-1] if len(self) else 0:,} iterations"
         if len(self):
             text += f", {self.num_updates[-1]:,} updates, {self.seconds[-1]:.3g} s"
         bounds = self.bound[~np.isnan(self.bound)]
@@ -102,8 +102,9 @@ class SolveResult:
     Parameters
     ----------
     values : ndarray of float, shape (S,)
-        Costs-to-go.  For exact methods the middle of the certified interval; for the aggregation
-        methods exactly the V that they define.
+        Costs-to-go.  Of a run of an exact method to a tolerance the middle of the certified
+        interval; of a given number of iterations, and of the aggregation methods, exactly the V
+        that the method defines.
     policy : ndarray of int, shape (S,)
         Greedy actions; ties and near-ties that the certificate leaves open go to the action that
         makes progress towards a terminal state.
@@ -128,7 +129,7 @@ class SolveResult:
     num_certificate_sweeps : int
         Full sweeps made only to certify, counted nowhere else.
     seconds : float
-        Wall-clock time without the compilation of kernels.
+        Wall-clock time without compiling and loading kernels.
     history : History
     labels : ndarray of int, shape (S,), optional
         The last mega-states, for methods that aggregate.

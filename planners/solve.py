@@ -146,7 +146,7 @@ def solve(
         ``adaptive_aggregation`` makes 1000 iterations by default, unless ``epsilon`` is
         ``"shrink"``.
     time_limit : float, optional
-        Stop after so many seconds, not counting the compilation of kernels.  An iteration that is
+        Stop after so many seconds, not counting compiling and loading kernels.  An iteration that is
         not over half a second later is given up.
     V0 : array_like, shape (S,), optional
         Where to start, 0 by default; never overwritten.

@@ -54,15 +54,16 @@ LAKE = gym.make("FrozenLake-v1")
         ),
         (
             planners.History(
+                np.array([1, 7]),
                 np.array([10, 2000]),
                 np.array([0.5, 1.25]),
                 np.array([0, 0]),
                 np.array([1.0, np.nan]),
                 np.array([0.125, np.nan]),
             ),
-            "History(2 iterations, 2,000 updates, 1.25 s, last bound 0.125)",
+            "History(7 iterations, 2,000 updates, 1.25 s, last bound 0.125)",
         ),
-        (planners.History(*[np.array([])] * 5), "History(0 iterations)"),
+        (planners.History(*[np.array([])] * 6), "History(0 iterations)"),
         (
             Advice(RESULT.values, RESULT.policy, 0.9),
             "Advice(values=<float64 (2000,)>, policy=<int64 (2000,)>, gamma=0.9)",
