@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import operator
 from collections.abc import Callable
@@ -12,7 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.checks import check_choice, check_gamma, check_integer, is_real
+from aggmaze.checks import (
+    check_choice,
+    check_gamma,
+    check_integer,
+    check_time_limit,
+    did_you_mean,
+    is_real,
+)
 from planners.adapters import as_model
 from planners.bellman import Backups, backups
 from planners.certificate import LARGEST_START, Certifier
@@ -146,12 +152,12 @@ def solve(
         ``adaptive_aggregation`` makes 1000 iterations by default, unless ``epsilon`` is
         ``"shrink"``.
     time_limit : float, optional
-        Stop after so many seconds, not counting compiling and loading kernels.  An iteration that is
-        not over half a second later is given up.
+        Stop after so many seconds, not counting compiling and loading kernels.  An iteration that
+        is not over half a second later is given up.
     V0 : array_like, shape (S,), optional
         Where to start, 0 by default; never overwritten.
     seed : int
-        Seeds the one Generator that the method draws from.
+        Seeds the one Generator that the method draws from; not negative.
     num_threads : int, optional
         Threads for models that are large enough, by default one for each core that the process may
         use.  The result is the same, bit for bit, on any number.
@@ -185,6 +191,7 @@ def solve(
     model = as_model(model_or_env)
     gamma = check_gamma(gamma)
     _check_limits(tol, atol, num_iterations, num_updates, time_limit)
+    check_integer("seed", seed)
     check_choice("certify", certify, ("final", "every"))
     clock = Clock(time_limit)
     reason = ""
@@ -277,10 +284,9 @@ def _method(name: str) -> Method:
     try:
         return METHODS[name]
     except (KeyError, TypeError):
-        close = difflib.get_close_matches(str(name), METHODS, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
         raise ValueError(
-            f"method must be one of {AUTO}, {', '.join(METHODS)}, got {name!r}{hint}"
+            f"method must be one of {AUTO}, {', '.join(METHODS)}, got {name!r}"
+            f"{did_you_mean(name, METHODS)}"
         ) from None
 
 
@@ -290,7 +296,8 @@ def _checked(method: str, kind: type | None, options: dict[str, Any]) -> dict[st
     for name in options:
         if name not in allowed:
             takes = f"takes {', '.join(allowed)}" if allowed else "takes no options of its own"
-            raise TypeError(f"{method} does not take {name!r}; it {takes}")
+            hint = did_you_mean(name, allowed)
+            raise TypeError(f"{method} does not take {name!r}; it {takes}{hint}")
     return options
 
 
@@ -326,5 +333,4 @@ def _check_limits(
     for name, count in (("num_iterations", num_iterations), ("num_updates", num_updates)):
         if count is not None:
             check_integer(name, count, least=1)
-    if time_limit is not None and not (is_real(time_limit) and time_limit > 0):
-        raise ValueError(f"time_limit must be a positive number of seconds, got {time_limit!r}")
+    check_time_limit(time_limit)

@@ -155,6 +155,7 @@ class AdaptiveAggregation:
         self._extremes: tuple[float, float] | None = None
         self._residuals: list[float] = []
         self._aggregation: Aggregation | None = None
+        self._labels: Callable[[], NDArray[np.int32]] | None = None
         # Of W, by mega-state and by code.
         self._W = self._spare_W = self._table = np.empty(0)
         # Of this phase and the one before, which what was deferred may still be read by.
@@ -221,6 +222,7 @@ class AdaptiveAggregation:
             aggregation, self._rng, self._options.num_aggregated
         )
         self._aggregation = aggregation
+        self._labels = functools.partial(getattr, aggregation, "labels")
         self._W = aggregation.midpoints.copy()
         self._spare_W = np.empty_like(self._W)
         self._table = np.zeros(aggregation.num_codes)
@@ -254,7 +256,7 @@ class AdaptiveAggregation:
             None,
             len(target),
             deferred=functools.partial(self._expand, self._aggregation, target),
-            labels=functools.partial(getattr, self._aggregation, "labels"),
+            labels=self._labels,
         )
 
     def _expand(
