@@ -70,4 +70,8 @@ def _remove_oldest(parent: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-CacheImpl._locator_classes.insert(0, KernelCache)  # type: ignore[arg-type]
+# Where this module is imported anew, in the place of its former self.
+CacheImpl._locator_classes[:] = [
+    KernelCache,  # type: ignore[list-item]
+    *(other for other in CacheImpl._locator_classes if other.__module__ != __name__),
+]

@@ -46,6 +46,7 @@ def options() -> dict[tuple[str, str], Any]:
     return {
         (name, field.name): field.default
         for name, method in METHODS.items()
+        if method.options is not None
         for field in dataclasses.fields(method.options)
     }
 

@@ -89,7 +89,7 @@ def wrapped(name: str) -> Any:
 
 def objects() -> list[Any]:
     """One of each public kind, and of what their methods return."""
-    cartpole = gym.make("DiscretizedCartPole-v0", bins=(3, 3, 3, 3))
+    cartpole = gym.make("DiscretizedCartPole-v0", bins=(3, 3, 3, 3), sub_points=(24, 6, 3, 4))
     made: list[Any] = [
         MODEL,
         MODEL.rows(0, 1000),
