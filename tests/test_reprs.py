@@ -83,6 +83,7 @@ def wrapped(name: str) -> Any:
     arguments = {
         "RegretWrapper": {"values": RESULT.values, "gamma": 0.9},
         "NewMazeEachEpisode": {"num_mazes": 2},
+        "PotentialShaping": {"potential": RESULT.values, "gamma": 0.9},
     }
     return getattr(wrappers, name)(ENV, **arguments.get(name, {}))
 
