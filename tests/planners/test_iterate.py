@@ -243,3 +243,62 @@ class TestTimeLimit:
             assert "time limit of 0.05 s reached" in result.message
             V, off = truth(dense(model), 0.999)
             assert np.abs(result.values - V).max() <= result.bound + off
+
+
+class TestClosing:
+    """Small models whose policy is right long before their values are."""
+
+    # Two states in turn, at costs of 1 and 2.
+    CYCLE = MoveMDP([[1], [0]], [[1.0], [2.0]])
+    GAMMA = 0.99999
+
+    def values(self) -> NDArray[np.float64]:
+        g = self.GAMMA
+        return np.array([1.0 + 2.0 * g, 2.0 + g]) / ((1.0 - g) * (1.0 + g))
+
+    def test_the_value_of_the_policy_ends_the_run(self) -> None:
+        result = planners.solve(self.CYCLE, gamma=self.GAMMA, method="value_iteration")
+        assert result.status == "converged"
+        assert "by the exact value of the greedy policy" in result.message
+        assert result.num_sweeps == loop._FIRST_CLOSING
+        assert np.abs(result.values - self.values()).max() <= result.bound <= 1e-3
+
+    def test_also_where_float64_can_do_no_better(self) -> None:
+        result = planners.solve(self.CYCLE, gamma=self.GAMMA, method="value_iteration", atol=1e-300)
+        assert result.status == "stopped_short"
+        assert "float64 can certify no better" in result.message
+        assert result.num_sweeps == loop._FIRST_CLOSING
+        assert np.abs(result.values - self.values()).max() <= result.bound <= 1e-3
+
+    def test_it_is_tried_again_while_the_policy_is_not_the_best(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # Staying costs less than a step, and nothing at the end of a way of 40 steps, which value
+        # iteration learns of step by step.
+        end = 40
+        model = TabularMDP.from_function(
+            end + 1,
+            2,
+            lambda s, a: (
+                [(1.0, s, 0.0)] if s == end else [(1.0, s, 1.0)] if a == 0 else [(1.0, s + 1, 1.5)]
+            ),
+        )
+        V, off = truth(dense(model), self.GAMMA)
+        monkeypatch.setattr(loop, "_FIRST_CLOSING", 4)
+        for name in ("value_iteration", "gauss_seidel"):
+            result = planners.solve(model, gamma=self.GAMMA, method=name)
+            assert result.status == "converged"
+            assert np.abs(result.values - V).max() <= result.bound + off
+            assert result.policy[:end].all()
+
+    def test_large_models_are_left_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(loop, "MOST_STATES", 1)
+        monkeypatch.setattr(loop, "_FIRST_CLOSING", 8)
+        result = planners.solve(self.CYCLE, gamma=0.99, method="value_iteration")
+        assert result.status == "converged"
+        assert "greedy policy" not in result.message
+
+    def test_a_number_of_iterations_is_what_it_says(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(loop, "_FIRST_CLOSING", 2)
+        result = planners.solve(self.CYCLE, gamma=0.9, method="value_iteration", num_iterations=4)
+        np.testing.assert_allclose(result.values[0], 1 + 0.9 * 2 + 0.81 + 0.729 * 2, rtol=1e-15)
