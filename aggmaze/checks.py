@@ -45,8 +45,11 @@ def check_not_negative(name: str, value: Any) -> None:
 
 def check_time_limit(value: Any) -> None:
     """Refuse a time limit that is neither None nor a positive number of seconds."""
-    if value is not None and not as_float(value) > 0.0:
-        raise ValueError(f"time_limit must be a positive number of seconds, got {value!r}")
+    if value is None:
+        return
+    seconds = as_float(value)
+    if not seconds > 0.0 or (math.isinf(seconds) and value != seconds):
+        raise ValueError(f"time_limit must be a positive number of seconds, got {shown(value)}")
 
 
 def check_share(name: str, value: Any) -> None:
@@ -70,7 +73,7 @@ def check_integer(name: str, value: Any, least: int = 0, below: int | None = Non
     try:
         index = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be an integer {allowed}, got {value!r}") from None
+        raise TypeError(f"{name} must be an integer {allowed}, got {shown(value)}") from None
     if index < least or (below is not None and index >= below):
         raise ValueError(f"{name} must be {allowed}, got {shown(index)}")
     if index > sys.float_info.max:
@@ -94,9 +97,9 @@ def as_float(value: Any) -> float:
 
 
 def shown(value: Any) -> str:
-    """Return a value as messages show it; integers and fractions beyond float64 by their size."""
+    """Return a value as messages show it; integers and fractions beyond float64 in words."""
     if isinstance(value, numbers.Rational) and math.isinf(as_float(value)):
-        return f"a number beyond float64, which ends at {sys.float_info.max:.3g}"
+        return f"a number beyond float64, which ends at {sys.float_info.max:.2g}"
     return repr(value)
 
 

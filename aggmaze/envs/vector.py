@@ -33,6 +33,8 @@ from aggmaze.sampling import (
     write_coords,
 )
 
+# State, number of steps and spaces of a copy, at least.
+_BYTES_A_COPY = 50
 _NEVER = np.iinfo(np.int64).max
 
 
@@ -533,6 +535,7 @@ def _checked_batch(
 ) -> tuple[int, int | None, AutoresetMode]:
     """Return what says how a batch runs, or refuse it."""
     num_envs = check_integer("num_envs", num_envs, least=1)
+    check_memory(num_envs * _BYTES_A_COPY, f"{num_envs:,} copies of an environment")
     if max_episode_steps is not None:
         max_episode_steps = check_integer("max_episode_steps", max_episode_steps, least=1)
     return num_envs, max_episode_steps, _autoreset_mode(autoreset_mode)

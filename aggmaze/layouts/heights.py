@@ -42,7 +42,7 @@ def heights(
     elif terrain == "fractal":
         field = _fractal(grid.shape, rng)
     else:
-        sigma = [n / 20 if smoothness is None else smoothness for n in grid.shape]
+        sigma = [n / 20 if smoothness is None else float(smoothness) for n in grid.shape]
         field = gaussian_filter(rng.standard_normal(grid.shape), sigma, mode="reflect")
     return scaled(field).reshape(-1)
 
