@@ -183,7 +183,8 @@ def check_rules(recipe: Recipe, p: float, start: Start, cost_scale: float) -> No
     if not math.isfinite(recipe.largest_cost * float(cost_scale)):
         raise ValueError(f"costs overflow: {recipe} with cost_scale={cost_scale!r}")
     is_name = isinstance(start, str)
-    if start not in STARTS if is_name else not isinstance(start, Sequence | np.ndarray):
+    is_known = start in STARTS if is_name else isinstance(start, Sequence | np.ndarray)
+    if not is_known:
         raise ValueError(
             f"start must be {', '.join(STARTS)} or coordinates such as (3, 4), got {start!r}"
         )

@@ -427,7 +427,7 @@ def test_a_maze_in_a_text_file(
     Path("maze").write_bytes("\ufeff#######\r\n#S...G#\r\n#######\r\n".encode())
     arguments[1] = "layout=maze"
     assert run(monkeypatch, "solve", "StandardMaze-v0", *arguments) == 0
-    assert "1.25 promised" not in capsys.readouterr().out  # -1 -.5 -.25 + .125, of four moves
+    assert "-1.625 promised" in capsys.readouterr().out
 
 
 def test_solve_takes_what_other_programs_write(
