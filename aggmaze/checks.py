@@ -6,6 +6,7 @@ import difflib
 import math
 import numbers
 import operator
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,26 +27,41 @@ def did_you_mean(value: Any, choices: Iterable[str]) -> str:
 
 def check_finite(name: str, value: Any) -> None:
     """Refuse what is not a finite real number."""
-    if not is_real(value) or not math.isfinite(value):
-        raise ValueError(f"{name} must be a finite number, got {value!r}")
+    if not math.isfinite(as_float(value)):
+        raise ValueError(f"{name} must be a finite number, got {shown(value)}")
 
 
 def check_positive(name: str, value: Any) -> None:
     """Refuse what is not a finite real number above 0."""
-    if not is_real(value) or not 0.0 < value < math.inf:
-        raise ValueError(f"{name} must be positive and finite, got {value!r}")
+    if not 0.0 < as_float(value) < math.inf:
+        raise ValueError(f"{name} must be positive and finite, got {shown(value)}")
+
+
+def check_not_negative(name: str, value: Any) -> None:
+    """Refuse what is not a finite real number, 0 or more."""
+    if not 0.0 <= as_float(value) < math.inf:
+        raise ValueError(f"{name} must be finite and not negative, got {shown(value)}")
 
 
 def check_time_limit(value: Any) -> None:
     """Refuse a time limit that is neither None nor a positive number of seconds."""
-    if value is not None and not (is_real(value) and value > 0):
-        raise ValueError(f"time_limit must be a positive number of seconds, got {value!r}")
+    if value is None:
+        return
+    seconds = as_float(value)
+    if not seconds > 0.0 or (math.isinf(seconds) and value != seconds):
+        raise ValueError(f"time_limit must be a positive number of seconds, got {shown(value)}")
 
 
 def check_share(name: str, value: Any) -> None:
     """Refuse what is not a number in [0, 1]."""
-    if not is_real(value) or not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name} must be in [0, 1], got {value!r}")
+    if not 0.0 <= as_float(value) <= 1.0:
+        raise ValueError(f"{name} must be in [0, 1], got {shown(value)}")
+
+
+def check_chance(name: str, value: Any) -> None:
+    """Refuse what is not a number in (0, 1]."""
+    if not 0.0 < as_float(value) <= 1.0:
+        raise ValueError(f"{name} must be in (0, 1], got {shown(value)}")
 
 
 def check_integer(name: str, value: Any, least: int = 0, below: int | None = None) -> int:
@@ -57,15 +73,34 @@ def check_integer(name: str, value: Any, least: int = 0, below: int | None = Non
     try:
         index = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be an integer {allowed}, got {value!r}") from None
+        raise TypeError(f"{name} must be an integer {allowed}, got {shown(value)}") from None
     if index < least or (below is not None and index >= below):
-        raise ValueError(f"{name} must be {allowed}, got {index}")
+        raise ValueError(f"{name} must be {allowed}, got {shown(index)}")
+    if index > sys.float_info.max:
+        raise ValueError(f"{name} must be {allowed} and within float64, got {shown(index)}")
     return index
 
 
 def is_real(value: Any) -> bool:
     """Return whether a value is a real number, booleans aside."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def as_float(value: Any) -> float:
+    """Return a real number in float64, infinite beyond its range; NaN for what is no number."""
+    if not is_real(value):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def shown(value: Any) -> str:
+    """Return a value as messages show it; integers and fractions beyond float64 in words."""
+    if isinstance(value, numbers.Rational) and math.isinf(as_float(value)):
+        return f"a number beyond float64, which ends at {sys.float_info.max:.2g}"
+    return repr(value)
 
 
 def check_gamma(gamma: float) -> float:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import math
 import os
+import secrets
 import struct
-import tempfile
 import tokenize
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -69,15 +69,12 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise FileNotFoundError(
             f"there is no folder {str(target.parent)!r} to write {target.name!r} to"
         )
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    temporary = Path(name)
+    # A new file by open(), which gives it the permissions that any file of the user's gets; those
+    # of tempfile are private, and to read the umask is to change it for every thread.
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}"
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             yield file
-        # mkstemp makes files private; give them the permissions that open() would.
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -139,8 +136,17 @@ def write_archive(
 
 
 @contextmanager
-def open_archive(path: str | os.PathLike[str], file_format: str) -> Iterator[Archive]:
+def open_archive(
+    path: str | os.PathLike[str], file_format: str, *, bare: Collection[str] = ()
+) -> Iterator[Archive]:
     """Open an archive of the given format, and close it at the end of the block.
+
+    Parameters
+    ----------
+    path : path-like
+    file_format : str
+    bare : collection of str
+        Arrays, each of which stands for the header in archives of other programs.
 
     Raises
     ------
@@ -155,7 +161,10 @@ def open_archive(path: str | os.PathLike[str], file_format: str) -> Iterator[Arc
         zipfile.ZipFile(file) as members,
     ):
         size = file.seek(0, os.SEEK_END)
-        yield Archive(members, size, f"the arrays of {os.fspath(path)!r}", file_format)
+        archive = Archive(members, size, f"the arrays of {os.fspath(path)!r}")
+        if "header" in archive or not any(name in archive for name in bare):
+            archive.read_header(file_format)
+        yield archive
 
 
 class Archive:
@@ -165,15 +174,14 @@ class Archive:
     not what it should be, and `open_archive` adds the name of the file.
     """
 
-    def __init__(
-        self, members: zipfile.ZipFile, file_size: int, what: str, file_format: str
-    ) -> None:
+    def __init__(self, members: zipfile.ZipFile, file_size: int, what: str) -> None:
         self._zip, self._file_size, self._what = members, file_size, what
         self._members = {info.filename: info for info in members.infolist()}
-        dtype, shape = self._declared("header")
-        if dtype.kind != "U" or shape != () or dtype.itemsize > _MOST_HEADER_BYTES:
-            raise ValueError(f"header is {dtype} of shape {shape}, not one short text")
-        header = json.loads(str(self._array("header")))
+        self._header: dict[str, Any] = {}
+
+    def read_header(self, file_format: str) -> None:
+        """Read the header, which names the format."""
+        header = json.loads(self.text("header"))
         found = header.get("format") if isinstance(header, dict) else None
         if found != file_format:
             other = _CONTENTS.get(found) if isinstance(found, str) else None
@@ -195,15 +203,32 @@ class Archive:
             raise ValueError(f"{name} is {value!r}, not of type {kind.__name__}")
         return value
 
-    def shape(self, name: str, num_axes: int) -> tuple[int, ...]:
-        """Return the shape that an array declares, which has the given number of axes."""
+    @property
+    def has_header(self) -> bool:
+        """Whether it is of a format of ours."""
+        return bool(self._header)
+
+    def text(self, name: str) -> str:
+        """Return an array that is one short text."""
+        dtype, shape = self._declared(name)
+        if dtype.kind != "U" or shape != () or dtype.itemsize > _MOST_HEADER_BYTES:
+            raise ValueError(f"{name} is {dtype} of shape {shape}, not one short text")
+        return str(self._array(name))
+
+    def shape(self, name: str, *num_axes: int) -> tuple[int, ...]:
+        """Return the shape that an array declares, with one of the given numbers of axes."""
         _, shape = self._declared(name)
-        if len(shape) != num_axes:
-            raise ValueError(f"{name} has shape {shape}, not one of {num_axes} axes")
+        if len(shape) not in num_axes:
+            allowed = " or ".join(map(str, num_axes))
+            raise ValueError(f"{name} has shape {shape}, not one of {allowed} axes")
         return shape
 
     def read(
-        self, expected: Mapping[str, Expected], *, copies: float = 1.0
+        self,
+        expected: Mapping[str, Expected],
+        *,
+        copies: float = 1.0,
+        besides: Collection[str] = ("header",),
     ) -> dict[str, NDArray[Any]]:
         """Return the arrays of the archive, which are exactly those expected.
 
@@ -213,6 +238,8 @@ class Archive:
             Data types and shape of each array.
         copies : float
             How many times the memory of the arrays the caller takes, with what it makes of them.
+        besides : collection of str
+            What there may be as well, read otherwise.
 
         Raises
         ------
@@ -221,7 +248,7 @@ class Archive:
         MemoryError
             If that is more memory than is available.
         """
-        names = {f"{name}.npy" for name in ("header", *expected)}
+        names = {f"{name}.npy" for name in (*besides, *expected)}
         for member in self._members:
             if member not in names:
                 raise ValueError(f"it holds {member!r}, which does not belong there")

@@ -7,6 +7,7 @@ environments are recipes with a body around them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -14,9 +15,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.checks import check_choice, check_finite, check_positive, check_share
+from aggmaze.checks import (
+    check_chance,
+    check_choice,
+    check_finite,
+    check_positive,
+    check_share,
+)
 from aggmaze.grid import Grid
-from aggmaze.layouts.heights import heights
+from aggmaze.layouts.heights import check_terrain, heights
 from aggmaze.layouts.layout import Layout, open_passages, position
 from aggmaze.layouts.spanning_tree import GENERATORS, open_loops
 from aggmaze.move_mdp import MoveMDP
@@ -35,7 +42,11 @@ TERRAIN_COSTS: dict[str, TerrainCost] = {
 
 
 class Recipe(Protocol):
-    """What makes a kind of maze."""
+    """What makes a kind of maze; what it is made from is checked then, before anything is drawn."""
+
+    @property
+    def largest_cost(self) -> float:
+        """What no move costs more than, or pays more than."""
 
     def layout(self, grid: Grid, rng: np.random.Generator) -> Layout:
         """Draw a layout, its goal at the origin."""
@@ -62,6 +73,11 @@ class StandardRecipe:
         check_finite("step_cost", self.step_cost)
         check_finite("goal_reward", self.goal_reward)
 
+    @property
+    def largest_cost(self) -> float:
+        """What no move costs more than, or pays more than."""
+        return max(abs(float(self.step_cost)), abs(float(self.goal_reward)))
+
     def layout(self, grid: Grid, rng: np.random.Generator) -> Layout:
         """Draw a maze."""
         passages = GENERATORS[self.generator](grid, rng)
@@ -75,7 +91,7 @@ class StandardRecipe:
 
     def move_costs(self, layout: Layout, successors: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the cost of each move, shape (S, 2 D)."""
-        return np.where(successors == layout.goal, -self.goal_reward, self.step_cost)
+        return np.where(successors == layout.goal, -float(self.goal_reward), float(self.step_cost))
 
 
 @dataclass(frozen=True)
@@ -92,9 +108,15 @@ class TerrainRecipe:
     goal_reward: float = 1.0
 
     def __post_init__(self) -> None:
+        check_terrain(self.terrain, self.smoothness)
         check_choice("cost", self.cost, TERRAIN_COSTS)
         check_finite("step_cost", self.step_cost)
         check_finite("goal_reward", self.goal_reward)
+
+    @property
+    def largest_cost(self) -> float:
+        """What no move costs more than, or pays more than: heights lie in [0, 1]."""
+        return 1.0 + abs(float(self.step_cost)) + abs(float(self.goal_reward))
 
     def layout(self, grid: Grid, rng: np.random.Generator) -> Layout:
         """Draw the heights of an open grid."""
@@ -110,8 +132,8 @@ class TerrainRecipe:
         """Return the cost of each move, shape (S, 2 D)."""
         assert layout.heights is not None
         climb = layout.heights[successors] - layout.heights[:, np.newaxis]
-        costs = TERRAIN_COSTS[self.cost](climb, self.step_cost)
-        costs[successors == layout.goal] -= self.goal_reward
+        costs = TERRAIN_COSTS[self.cost](climb, float(self.step_cost))
+        costs[successors == layout.goal] -= float(self.goal_reward)
         return costs
 
 
@@ -144,62 +166,78 @@ def maze_model(
     ValueError
         If an argument is none of these, the start is blocked or the goal, or costs overflow.
     """
-    initial = start_distribution(layout, start)
-    check_positive("cost_scale", cost_scale)
+    check_rules(recipe, p, start, cost_scale)
+    initial = start_distribution(layout.grid, layout.goal, layout.blocked, start)
     successors, _ = layout.grid.neighbours()
-    with np.errstate(over="ignore"):
-        costs = recipe.move_costs(layout, successors) * cost_scale
-    if not np.isfinite(costs).all():
-        raise ValueError(f"costs overflow: {recipe} with cost_scale={cost_scale!r}")
+    costs = recipe.move_costs(layout, successors) * float(cost_scale)
     available = layout.available()
     available[layout.goal] = False
     costs[~available] = np.inf
     return MoveMDP(successors, costs, p=p, initial=initial)
 
 
-def start_distribution(layout: Layout, start: Start) -> NDArray[np.float64]:
+def check_rules(recipe: Recipe, p: float, start: Start, cost_scale: float) -> None:
+    """Refuse arguments of `maze_model` that go with no layout."""
+    check_chance("p", p)
+    check_positive("cost_scale", cost_scale)
+    if not math.isfinite(recipe.largest_cost * float(cost_scale)):
+        raise ValueError(f"costs overflow: {recipe} with cost_scale={cost_scale!r}")
+    is_name = isinstance(start, str)
+    is_known = start in STARTS if is_name else isinstance(start, Sequence | np.ndarray)
+    if not is_known:
+        raise ValueError(
+            f"start must be {', '.join(STARTS)} or coordinates such as (3, 4), got {start!r}"
+        )
+
+
+def start_distribution(
+    grid: Grid, goal: int, blocked: NDArray[np.bool_] | None, start: Start
+) -> NDArray[np.float64]:
     """Return with which probability an episode starts where, shape (S,).
 
     Parameters
     ----------
-    layout : Layout
+    grid : Grid
+    goal : int
+    blocked : ndarray of bool, shape (S,), optional
+        As in `Layout`.
     start : {"corner", "uniform"} or sequence of int
         As for `maze_model`.  The corner opposite a goal that is in no corner is the one farthest
         from it along every axis, the upper one where both ends are as far.
+
+    Raises
+    ------
+    ValueError
+        If no position is free beside the goal, or the start is not one that is.
     """
-    candidates = layout.free()
-    candidates[layout.goal] = False
+    candidates = np.ones(grid.num_states, dtype=bool) if blocked is None else ~blocked
+    candidates[goal] = False
     if not candidates.any():
-        raise ValueError(f"shape {layout.grid.shape} has no free position beside the goal")
-    initial = np.zeros(layout.grid.num_states)
+        raise ValueError(f"shape {grid.shape} has no free position beside the goal")
+    initial = np.zeros(grid.num_states)
     if isinstance(start, str) and start == "uniform":
         initial[candidates] = 1.0 / np.count_nonzero(candidates)
         return initial
-    if isinstance(start, str) and start == "corner":
-        state = _opposite_corner(layout)
-        if layout.blocked is not None and layout.blocked[state]:
+    if isinstance(start, str):
+        state = _opposite_corner(grid, goal)
+        if not candidates[state]:
             raise ValueError(
-                f"start='corner' is the position {_point(layout.grid, state)}, which is blocked; "
+                f"start='corner' is the position {_point(grid, state)}, which is blocked; "
                 "give start=(x, y, ...) or start='uniform', or mark a start in the text"
             )
-    elif isinstance(start, str) or not isinstance(start, Sequence | np.ndarray):
-        raise ValueError(
-            f"start must be {', '.join(STARTS)} or coordinates such as (3, 4), got {start!r}"
-        )
     else:
-        state = position("start", layout.grid, start)
-        if state == layout.goal:
-            raise ValueError(f"start={_point(layout.grid, state)} is the goal: nothing to walk")
-        if layout.blocked is not None and layout.blocked[state]:
-            raise ValueError(f"start={_point(layout.grid, state)} is blocked")
+        state = position("start", grid, start)
+        if state == goal:
+            raise ValueError(f"start={_point(grid, state)} is the goal: nothing to walk")
+        if not candidates[state]:
+            raise ValueError(f"start={_point(grid, state)} is blocked")
     initial[state] = 1.0
     return initial
 
 
-def _opposite_corner(layout: Layout) -> int:
-    goal = layout.grid.coords(layout.goal)
-    ends = zip(goal, layout.grid.shape, strict=True)
-    return layout.grid.state([n - 1 if 2 * x <= n - 1 else 0 for x, n in ends])
+def _opposite_corner(grid: Grid, goal: int) -> int:
+    ends = zip(grid.coords(goal), grid.shape, strict=True)
+    return grid.state([n - 1 if 2 * x <= n - 1 else 0 for x, n in ends])
 
 
 def _point(grid: Grid, state: int) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.checks import check_integer, check_positive, is_real
+from aggmaze.checks import check_chance, check_integer, check_positive
 from aggmaze.formats.exports import Exports
 from aggmaze.mdp import (
     Immutable,
@@ -90,8 +90,7 @@ class MoveMDP(Exports, Immutable):
                 f"state {state}, move {move}: successor {table[state, move]} is not in "
                 f"[0, {len(costs)})"
             )
-        if not is_real(p) or not 0.0 < p <= 1.0:
-            raise ValueError(f"p must be in (0, 1], got {p!r}")
+        check_chance("p", p)
         if initial is None:
             initial = uniform_over(available.any(axis=1))
         distribution = readonly(np.ascontiguousarray(initial, dtype=np.float64))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,7 +21,8 @@ _REFUSALS = (ValueError, OSError, ModuleNotFoundError, MemoryError, gym.error.Er
 def make_env(env_id: str, settings: Iterable[str], **arguments: Any) -> gym.Env[Any, Any]:
     """Make an environment from its id and settings ``key=value``.
 
-    A ``layout`` may be the name of a ``.txt`` file, which is then read.
+    A ``layout`` may be the name of a file, any that there is or one that ends in ``.txt``, which is
+    then read.
 
     Parameters
     ----------
@@ -117,7 +119,9 @@ def parse_setting(
 
 def _read_layout(layout: Any) -> Any:
     """Return the text in a file where a layout is the name of one, else the layout as it is."""
-    if not (isinstance(layout, str) and layout.endswith(".txt")):
+    # Path.is_file refuses what is too long for a name, as a maze may be.
+    is_name = isinstance(layout, str) and (layout.endswith(".txt") or os.path.isfile(layout))  # noqa: PTH113
+    if not is_name:
         return layout
     with readable_file(layout, "a maze as text") as file:
-        return file.read().decode("utf-8")
+        return file.read().decode("utf-8-sig")

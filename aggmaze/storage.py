@@ -6,20 +6,23 @@ was saved bit for bit, so that planners find the same values.
 
 Other programs may prefer JSON: a Gymnasium ``P`` as nested lists, with the distribution of the
 first state, which is as exact but has no masks (see `aggmaze.formats.to_gym_P`).
+
+What other programs write is read too: transition matrices and rewards in an ``.npz`` archive
+without a header, and a Gymnasium ``P`` in a JSON file, with nothing around it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from aggmaze.checks import check_integer
+from aggmaze.checks import check_choice, check_integer
 from aggmaze.files import Archive, Expected, atomic_file, open_archive, readable_file, write_archive
 from aggmaze.mdp import TabularMDP
 from aggmaze.memory import check_memory
@@ -32,6 +35,12 @@ _GYM_FORMAT = "aggmaze gym P 1"
 _FLOAT, _BOOL, _INDEX = ("float64",), ("bool",), ("int32", "int64")
 # The arrays of a model and what validating them takes, over the arrays: measured.
 _COPIES = 2.2
+# Likewise of matrices in single precision without a zero, the worst: measured.
+_MATRIX_COPIES = 12.0
+# What stands for P where it is sparse, and the types that its numbers may have.
+_SPARSE = ("P_data", "P_indices", "P_indptr")
+_TRUTHS = ("bool", "int32", "int64")
+_REAL = ("float64", "float32", "int32", "int64")
 # Likewise over the length of a JSON text, most of it Python objects.
 _JSON_COPIES = 14
 
@@ -81,7 +90,19 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> None:
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
-    """Read a model that `save_model` wrote.
+    """Read a model that `save_model` wrote, or one of matrices.
+
+    ``numpy.savez(path, P=P, R=R)`` makes a file of matrices, which are read as
+    `TabularMDP.from_matrices` reads them:
+
+    - ``P``: transitions, shape (A, S, S) as MDPtoolbox has them, or (S, A, S).  Instead of it
+      ``P_data``, ``P_indices`` and ``P_indptr``, those of ``scipy.sparse.vstack(matrices).tocsr()``
+      with the matrices (S, S) of the actions in their order.
+    - ``R``: rewards, shape (S, A) or (S,), or that of ``P``.
+    - ``terminal`` (S,), ``initial`` (S,) and ``action_mask`` (S, A), as for `TabularMDP`, each if
+      it is wanted.
+    - ``order``: the text "ass" for (A, S, S) or "sas" for (S, A, S), where there are as many
+      actions as states, so that the shape does not tell.
 
     The sizes that the file declares are checked before they are believed, so that a file that
     someone else made costs no more memory than it is long, a thousandfold at most.
@@ -104,7 +125,9 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     MemoryError
         If the model needs more memory than is available.
     """
-    with open_archive(path, _FORMAT) as archive:
+    with open_archive(path, _FORMAT, bare=("P", "R", *_SPARSE)) as archive:
+        if not archive.has_header:
+            return _read_matrices(archive)
         kind = archive.scalar("kind", str)
         if kind not in _READERS:
             raise ValueError(f"its kind is {kind!r}, not one of {', '.join(_READERS)}")
@@ -145,7 +168,12 @@ def save_gym_P(model: Model, path: str | os.PathLike[str]) -> None:  # noqa: N80
 
 
 def load_gym_P(path: str | os.PathLike[str]) -> TabularMDP:  # noqa: N802 (as Gymnasium's)
-    """Read a model that `save_gym_P` wrote.
+    """Read a model that `save_gym_P` wrote, or a plain ``P``.
+
+    A plain ``P`` is what ``json.dump(env.unwrapped.P, file)`` writes: an object of states, numbered
+    from 0, each an object of actions, each a list of ``[probability, next_state, reward,
+    terminated]``; or lists in place of the objects.  It does not say where episodes start: the
+    first state is uniform over those that are not terminal.
 
     Parameters
     ----------
@@ -170,9 +198,15 @@ def load_gym_P(path: str | os.PathLike[str]) -> TabularMDP:  # noqa: N802 (as Gy
         check_memory(needed, f"the lists of {os.fspath(path)!r}")
         file.seek(0)
         found = json.load(file)
+        table = _plain_table(found)
+        if table is not None:
+            return TabularMDP.from_gym_P(table)
         if not isinstance(found, dict) or found.get("format") != _GYM_FORMAT:
             told = found.get("format") if isinstance(found, dict) else None
-            raise ValueError(f"its format is {told!r}, not {_GYM_FORMAT!r}")
+            raise ValueError(
+                f"its format is {told!r}, not {_GYM_FORMAT!r}; nor is it a plain P, such as "
+                '{"0": {"0": [[probability, next_state, reward, terminated]]}}'
+            )
         for name in ("P", "initial"):
             if not isinstance(found.get(name), list):
                 raise ValueError(f"{name} must be a list")
@@ -210,18 +244,96 @@ def _read_tables(archive: Archive) -> TabularMDP:
     if "outcome_costs" in archive:
         expected["outcome_costs"] = (_FLOAT, num_entries)
     arrays = archive.read(expected, copies=_COPIES)
-    data, indices, indptr = (arrays.pop(name) for name in ("data", "indices", "indptr"))
-    # Before compiled code follows them.
-    if indptr[0] != 0 or indptr[-1] != len(data) or (indptr[1:] < indptr[:-1]).any():
-        raise ValueError(f"indptr must rise from 0 to the {len(data)} stored outcomes")
-    if len(indices) and not 0 <= indices.min() <= indices.max() < num_states:
-        raise ValueError(f"indices name a state outside [0, {num_states})")
-    transitions = sp.csr_array(
-        (data, indices, indptr), shape=(num_states * num_actions, num_states)
-    )
+    transitions = _sparse_rows(arrays, ("data", "indices", "indptr"), num_states)
     return TabularMDP(
         transitions, **arrays, num_added_states=archive.scalar("num_added_states", int)
     )
+
+
+def _sparse_rows(
+    arrays: dict[str, NDArray[Any]], names: Sequence[str], num_states: int
+) -> sp.csr_array:
+    """Take data, indices and indptr, by their names, out of the arrays; return their rows."""
+    data, indices, indptr = (arrays.pop(name) for name in names)
+    # Before compiled code follows them.
+    if indptr[0] != 0 or indptr[-1] != len(data) or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError(f"{names[2]} must rise from 0 to the {len(data)} stored outcomes")
+    if len(indices) and not 0 <= indices.min() <= indices.max() < num_states:
+        raise ValueError(f"{names[1]} name a state outside [0, {num_states})")
+    return sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, num_states))
+
+
+def _read_matrices(archive: Archive) -> TabularMDP:
+    """Read the matrices of which `load_model` tells."""
+    reward_shape = archive.shape("R", 1, 2, 3)
+    expected: dict[str, Expected] = {"R": (_REAL, reward_shape)}
+    order: Literal["sas", "ass"] = "ass"
+    is_sparse = "P" not in archive and any(name in archive for name in _SPARSE)
+    if is_sparse:
+        num_states, num_rows = reward_shape[0], archive.shape("P_indptr", 1)[0] - 1
+        num_actions = num_rows // max(num_states, 1)
+        if len(reward_shape) == 3 or num_rows < 1 or num_rows != num_actions * num_states:
+            raise ValueError(
+                f"P_indptr tells of {num_rows} rows and R has shape {reward_shape}: beside a "
+                "sparse P, which has A * S rows, R must have shape (S, A) or (S,)"
+            )
+        num_entries = archive.shape("P_data", 1)
+        expected["P_data"] = (_REAL, num_entries)
+        expected["P_indices"] = (_INDEX, num_entries)
+        expected["P_indptr"] = (_INDEX, (num_rows + 1,))
+    else:
+        shape = archive.shape("P", 3)
+        order = _order(archive, shape)
+        num_states, num_actions = shape[2], shape[0 if order == "ass" else 1]
+        expected["P"] = (_REAL, shape)
+    optional: dict[str, Expected] = {
+        "terminal": (_TRUTHS, (num_states,)),
+        "initial": (_REAL, (num_states,)),
+        "action_mask": (_TRUTHS, (num_states, num_actions)),
+    }
+    expected |= {name: optional[name] for name in optional if name in archive}
+    besides = () if is_sparse else ("order",)
+    arrays = archive.read(expected, copies=_MATRIX_COPIES, besides=besides)
+    if is_sparse:
+        rows = _sparse_rows(arrays, _SPARSE, num_states)
+        P: Any = [rows[a * num_states : (a + 1) * num_states] for a in range(num_actions)]
+    else:
+        P = arrays.pop("P")
+    return TabularMDP.from_matrices(P, rewards=arrays.pop("R"), order=order, **arrays)
+
+
+def _order(archive: Archive, shape: tuple[int, ...]) -> Literal["sas", "ass"]:
+    """Return the order of the axes of P, as the file says or as the shape tells."""
+    if "order" in archive:
+        order = archive.text("order")
+        check_choice("order", order, ("sas", "ass"))
+        return "sas" if order == "sas" else "ass"
+    if shape[0] == shape[1] == shape[2]:
+        raise ValueError(
+            f"P of shape {shape} may be (A, S, S) or (S, A, S): add order='ass' or order='sas' to "
+            "the file"
+        )
+    return "ass" if shape[1] == shape[2] else "sas"
+
+
+def _plain_table(found: Any) -> Any:
+    """Return what a JSON file holds as `TabularMDP.from_gym_P` takes it, None if it is no table."""
+    is_object = isinstance(found, dict) and all(name.isdecimal() for name in found)
+    if not found or not (is_object or isinstance(found, list)):
+        return None
+    states = _in_order(found, "the states of P")
+    return [_in_order(actions, f"the actions of P[{s}]") for s, actions in enumerate(states)]
+
+
+def _in_order(found: Any, what: str) -> Any:
+    """Return the values of a JSON object whose names are numbers, as a list; else what it is."""
+    if not isinstance(found, dict):
+        return found
+    names = [str(number) for number in range(len(found))]
+    if set(names) != set(found):
+        odd = min(set(found) - set(names))
+        raise ValueError(f"{what} must be numbered from 0 to {len(names) - 1}, got {odd!r}")
+    return [found[name] for name in names]
 
 
 _READERS: dict[str, Callable[[Archive], Model]] = {

@@ -52,7 +52,7 @@ class NoisyBackups:
     """
 
     def __init__(self, true: Backups, sigma: float, noise: str, rng: np.random.Generator) -> None:
-        self._sigma = sigma
+        self._sigma = float(sigma)
         self._is_fresh = noise == "fresh"
         self._rng = rng
         model = true.model

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.checks import check_gamma, is_real
+from aggmaze.checks import as_float, check_gamma, is_real
 from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
 from planners.adapters import as_model
@@ -71,6 +71,7 @@ def greedy(model_or_env: Any, V: ArrayLike, gamma: float, slack: float = 0.0) ->
     model = as_model(model_or_env)
     if not is_real(slack):
         raise TypeError(f"slack must be a number, got {slack!r}")
+    slack = as_float(slack)
     if not slack >= 0:
         raise ValueError(f"slack must not be negative, got {slack!r}")
     full = model_values(model, V)
@@ -338,7 +339,10 @@ def model_values(model: Model, V: ArrayLike) -> NDArray[np.float64]:
 
     For a model with added states V may leave those out.
     """
-    array = np.array(V, dtype=np.float64)
+    try:
+        array = np.array(V, dtype=np.float64)
+    except OverflowError:
+        raise ValueError("V must be finite, and holds a number beyond float64") from None
     listed = model.num_states - model.num_added_states
     if array.shape not in ((listed,), (model.num_states,)):
         raise ValueError(f"V must have shape ({listed},), got {array.shape}")

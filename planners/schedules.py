@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.checks import check_positive, is_real
+from aggmaze.checks import as_float, check_positive, is_real
 
 StepSize = str | float | Callable[[int], float]
 Epsilon = str | float | Sequence[float] | NDArray[np.float64] | Callable[[int], float]
@@ -50,7 +50,7 @@ def step_size_rule(step_size: StepSize) -> Callable[[int], float]:
     elif callable(step_size):
         rule = step_size
     elif is_real(step_size):
-        constant = float(step_size)
+        constant = as_float(step_size)
 
         def rule(t: int) -> float:
             return constant
@@ -62,7 +62,7 @@ def step_size_rule(step_size: StepSize) -> Callable[[int], float]:
         )
 
     def checked(t: int) -> float:
-        alpha = float(rule(t))
+        alpha = as_float(rule(t))
         if not 0.0 <= alpha <= 1.0:
             raise ValueError(f"step_size at t = {t} is {alpha}, must be in [0, 1]")
         return alpha

@@ -15,9 +15,10 @@ from aggmaze.checks import (
     check_choice,
     check_gamma,
     check_integer,
+    check_not_negative,
     check_time_limit,
     did_you_mean,
-    is_real,
+    shown,
 )
 from planners.adapters import as_model
 from planners.bellman import Backups, backups
@@ -191,6 +192,7 @@ def solve(
     model = as_model(model_or_env)
     gamma = check_gamma(gamma)
     _check_limits(tol, atol, num_iterations, num_updates, time_limit)
+    tol, atol = (None if value is None else float(value) for value in (tol, atol))
     check_integer("seed", seed)
     check_choice("certify", certify, ("final", "every"))
     clock = Clock(time_limit)
@@ -326,10 +328,10 @@ def _check_limits(
     time_limit: float | None,
 ) -> None:
     for name, value in (("tol", tol), ("atol", atol)):
-        if value is not None and not (is_real(value) and 0 <= value < math.inf):
-            raise ValueError(f"{name} must be finite and not negative, got {value!r}")
+        if value is not None:
+            check_not_negative(name, value)
     if tol is not None and tol >= 1:
-        raise ValueError(f"tol is relative to max|V| and must be below 1, got {tol!r}")
+        raise ValueError(f"tol is relative to max|V| and must be below 1, got {shown(tol)}")
     for name, count in (("num_iterations", num_iterations), ("num_updates", num_updates)):
         if count is not None:
             check_integer(name, count, least=1)

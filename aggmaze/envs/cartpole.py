@@ -129,6 +129,7 @@ class DiscretizedCartPoleEnv(TabularEnv):
         sutton_barto_reward: bool = False,
         render_mode: str | None = None,
     ) -> None:
+        self.check_render_mode(render_mode)
         self._physics = Physics.of(CartPoleEnv(sutton_barto_reward))
         self.cells = Cells.of(self._physics, bins, limits)
         model = cartpole_model(self.cells, self._physics, sub_points=sub_points)

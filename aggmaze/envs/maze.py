@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from aggmaze.grid import Grid
 from aggmaze.keys import axis_keys, describe_keys
 from aggmaze.layouts.layout import Layout, position
 from aggmaze.layouts.text import layout_from_text
-from aggmaze.mazes import Recipe, Start, maze_model
+from aggmaze.mazes import Recipe, Start, check_rules, maze_model, start_distribution
 from aggmaze.memory import check_memory
 from aggmaze.move_mdp import MoveMDP
 from aggmaze.rendering import ansi
@@ -58,8 +58,8 @@ class MazeEnv(TabularEnv):
 
     Parameters
     ----------
-    plan : Plan
-        At least one position that is free beside the goal.
+    find_plan : callable
+        Returns the `Plan`; called once the arguments that depend on no plan are checked.
     recipe : Recipe
         Draws what the plan leaves open and prices the moves.
     layout_seed : int
@@ -77,7 +77,7 @@ class MazeEnv(TabularEnv):
 
     def __init__(
         self,
-        plan: Plan,
+        find_plan: Callable[[], Plan],
         recipe: Recipe,
         *,
         layout_seed: int = 0,
@@ -87,6 +87,11 @@ class MazeEnv(TabularEnv):
         cost_scale: float = 1.0,
         render_mode: str | None = None,
     ) -> None:
+        # Arguments are checked before work is done: what needs no plan, the plan, then the rest.
+        self.check_render_mode(render_mode)
+        check_integer("layout_seed", layout_seed)
+        check_rules(recipe, p, start, cost_scale)
+        plan = find_plan()
         self.grid = plan.grid
         self._recipe = recipe
         self._given = plan.layout
@@ -97,6 +102,8 @@ class MazeEnv(TabularEnv):
                 self._given = replace(plan.layout, goal=self._goal)
         if plan.start is not None and isinstance(start, str) and start == "corner":
             start = plan.start
+        blocked = None if plan.layout is None else plan.layout.blocked
+        start_distribution(self.grid, self._goal, blocked, start)
         self._p, self._start, self._cost_scale = p, copy.copy(start), cost_scale
         self._overlay = Overlay()
         self._follows_policy = False
@@ -137,16 +144,17 @@ class MazeEnv(TabularEnv):
         """
         options = dict(options or {})
         if "layout_seed" in options:
-            layout = self._draw_layout(options.pop("layout_seed"))
-            if layout is self._given:
+            # A reset that is refused changes nothing, and draws nothing.  What is blocked, and
+            # the goal, are given: any layout has those of the present model.
+            layout_seed = check_integer("layout_seed", options.pop("layout_seed"))
+            if not self.is_drawn:
                 raise ValueError(f"options['layout_seed'] {NOTHING_DRAWN}")
-            model = self._model_of(layout)
-            # A reset that is refused changes nothing: first what may be refused.
-            self._requested_start(options, model)
+            self._requested_start(options, self._model)
             gym.Env.reset(self, seed=seed)
             seed = None
+            layout = self._draw_layout(layout_seed)
+            self._set_model(self._model_of(layout))
             self._layout = layout
-            self._set_model(model)
             self.set_overlay()
         return super().reset(seed=seed, options=options)
 
@@ -252,7 +260,7 @@ class MazeEnv(TabularEnv):
         return replace(overlay, path=np.array(path))
 
     def _draw_layout(self, layout_seed: int) -> Layout:
-        rng = np.random.default_rng(check_integer("layout_seed", layout_seed))
+        rng = np.random.default_rng(layout_seed)
         if self._given is not None:
             return self._recipe.complete(self._given, rng)
         layout = self._recipe.layout(self.grid, rng)

@@ -180,7 +180,7 @@ class NDMazeEnv(MazeEnv):
             **given,  # type: ignore[arg-type]
         )
         super().__init__(
-            make_plan(shape, layout, default_shape=DEFAULT_SHAPE),
+            lambda: make_plan(shape, layout, default_shape=DEFAULT_SHAPE),
             recipe,
             layout_seed=layout_seed,
             p=p,

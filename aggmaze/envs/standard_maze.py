@@ -142,7 +142,7 @@ class StandardMazeEnv(MazeEnv):
         recipe = StandardRecipe(generator, loops, step_cost, goal_reward)
         refuse_beside_layout(layout, generator=(generator, "kruskal"), loops=(loops, 0.0))
         super().__init__(
-            make_plan(shape, layout, default_shape=DEFAULT_SHAPE, num_dims=2),
+            lambda: make_plan(shape, layout, default_shape=DEFAULT_SHAPE, num_dims=2),
             recipe,
             layout_seed=layout_seed,
             p=p,

@@ -63,12 +63,7 @@ class TabularEnv(gym.Env[Any, Any]):
     metadata: dict[str, Any] = {"render_modes": [], "render_fps": 10}
 
     def __init__(self, model: Model, *, render_mode: str | None = None) -> None:
-        modes = self.metadata["render_modes"]
-        if render_mode is not None and render_mode not in modes:
-            raise ValueError(
-                f"render_mode must be {', '.join(map(repr, modes)) or 'None'}"
-                f"{' or None' if modes else ''}, got {render_mode!r}"
-            )
+        self.check_render_mode(render_mode)
         self.render_mode = render_mode
         self.observation_space = gym.spaces.Discrete(model.num_states)
         self.action_space = gym.spaces.Discrete(model.num_actions)
@@ -76,6 +71,16 @@ class TabularEnv(gym.Env[Any, Any]):
         self._window: Window | None = None
         self._set_model(model)
         self._episode = Episode([self._state])
+
+    @classmethod
+    def check_render_mode(cls, render_mode: Any) -> None:
+        """Refuse a render mode that the environment does not have."""
+        modes = cls.metadata["render_modes"]
+        if render_mode is not None and render_mode not in modes:
+            raise ValueError(
+                f"render_mode must be {', '.join(map(repr, modes)) or 'None'}"
+                f"{' or None' if modes else ''}, got {render_mode!r}"
+            )
 
     def _set_model(self, model: Model) -> None:
         """Walk through a model, of the sizes that the spaces have, from now on."""

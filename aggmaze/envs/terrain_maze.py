@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -149,7 +149,7 @@ class TerrainMazeEnv(MazeEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(
-            make_plan(shape, layout, default_shape=DEFAULT_SHAPE, num_dims=2),
+            lambda: make_plan(shape, layout, default_shape=DEFAULT_SHAPE, num_dims=2),
             TerrainRecipe(terrain, smoothness, cost, step_cost, goal_reward),
             layout_seed=layout_seed,
             p=p,
@@ -200,19 +200,17 @@ class TerrainMazeEnv(MazeEnv):
             If they are not a table of finite numbers and NaN, if they leave [0, 1] with
             ``scale=False``, or if a free position does not reach the goal.
         """
-        layout = layout_from_heights(heights, goal=goal, scale=scale)
-        # `__init__` draws, and takes what says how; all that remains is to walk through a plan.
-        env = cls.__new__(cls)
-        MazeEnv.__init__(
-            env,
-            Plan(layout.grid, layout),
-            TerrainRecipe(cost=cost, step_cost=step_cost, goal_reward=goal_reward),
+        recipe = TerrainRecipe(cost=cost, step_cost=step_cost, goal_reward=goal_reward)
+        return cls._from_field(
+            lambda: heights,
+            recipe,
+            scale=scale,
             p=p,
             start=start,
+            goal=goal,
             cost_scale=cost_scale,
             render_mode=render_mode,
         )
-        return env
 
     @classmethod
     def from_image(
@@ -253,15 +251,33 @@ class TerrainMazeEnv(MazeEnv):
         TypeError, ValueError
             If the array is not a picture, or as `from_heights`.
         """
-        return cls.from_heights(
-            heights_from_image(image, shape),
+        recipe = TerrainRecipe(cost=cost, step_cost=step_cost, goal_reward=goal_reward)
+        return cls._from_field(
+            lambda: heights_from_image(image, shape),
+            recipe,
             scale=scale,
-            cost=cost,
-            step_cost=step_cost,
-            goal_reward=goal_reward,
-            cost_scale=cost_scale,
             p=p,
             start=start,
             goal=goal,
+            cost_scale=cost_scale,
             render_mode=render_mode,
         )
+
+    @classmethod
+    def _from_field(
+        cls,
+        find_heights: Callable[[], ArrayLike],
+        recipe: TerrainRecipe,
+        *,
+        scale: bool,
+        goal: Sequence[int] | None,
+        **arguments: Any,
+    ) -> Self:
+        def find_plan() -> Plan:
+            layout = layout_from_heights(find_heights(), goal=goal, scale=scale)
+            return Plan(layout.grid, layout)
+
+        # `__init__` draws, and takes what says how; all that remains is to walk through a plan.
+        env = cls.__new__(cls)
+        MazeEnv.__init__(env, find_plan, recipe, **arguments)
+        return env

@@ -33,6 +33,8 @@ from aggmaze.sampling import (
     write_coords,
 )
 
+# State, number of steps and spaces of a copy, at least.
+_BYTES_A_COPY = 50
 _NEVER = np.iinfo(np.int64).max
 
 
@@ -81,12 +83,10 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
         max_episode_steps: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     ) -> None:
+        self.num_envs, self.max_episode_steps, self._mode = _checked_batch(
+            num_envs, max_episode_steps, autoreset_mode
+        )
         self._env = _single_env(source)
-        self.num_envs = check_integer("num_envs", num_envs, least=1)
-        if max_episode_steps is not None:
-            max_episode_steps = check_integer("max_episode_steps", max_episode_steps, least=1)
-        self.max_episode_steps = max_episode_steps
-        self._mode = _autoreset_mode(autoreset_mode)
         modes = [mode for mode in self._env.metadata["render_modes"] if mode != "human"]
         self.metadata = {
             **self._env.metadata,
@@ -518,12 +518,27 @@ def _single_env(source: Any) -> TabularEnv:
             f"{type(source).__name__} has a step of its own, which a compiled step would pass "
             "over; gymnasium.vector.SyncVectorEnv takes any environment"
         )
-    if source.render_mode == "human":
+    _refuse_window(source.render_mode)
+    return copy.deepcopy(source)
+
+
+def _refuse_window(render_mode: str | None) -> None:
+    if render_mode == "human":
         raise ValueError(
             "render_mode='human' shows one agent; a vector environment draws "
             "'rgb_array' or 'ansi' for each of its copies"
         )
-    return copy.deepcopy(source)
+
+
+def _checked_batch(
+    num_envs: int, max_episode_steps: int | None, autoreset_mode: AutoresetMode | str
+) -> tuple[int, int | None, AutoresetMode]:
+    """Return what says how a batch runs, or refuse it."""
+    num_envs = check_integer("num_envs", num_envs, least=1)
+    check_memory(num_envs * _BYTES_A_COPY, f"{num_envs:,} copies of an environment")
+    if max_episode_steps is not None:
+        max_episode_steps = check_integer("max_episode_steps", max_episode_steps, least=1)
+    return num_envs, max_episode_steps, _autoreset_mode(autoreset_mode)
 
 
 def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
@@ -565,6 +580,9 @@ def _copies(
     autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     **kwargs: Any,
 ) -> TabularVectorEnv:
+    # Before an environment is made in vain.
+    _checked_batch(num_envs, max_episode_steps, autoreset_mode)
+    _refuse_window(kwargs.get("render_mode"))
     return TabularVectorEnv(
         env_class(**kwargs),
         num_envs,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import idctn
 from scipy.ndimage import gaussian_filter
 
-from aggmaze.checks import check_choice, is_real
+from aggmaze.checks import check_choice, check_not_negative
 from aggmaze.grid import Grid
 
 TERRAINS = ("smooth", "fractal", "uniform")
@@ -38,19 +36,25 @@ def heights(
     ndarray of float, shape (S,)
         The lowest position has height 0, the highest 1 (all are 0 where there is no difference).
     """
-    check_choice("terrain", terrain, TERRAINS)
-    if smoothness is not None and terrain != "smooth":
-        raise ValueError(f"smoothness goes with terrain='smooth' only, not with {terrain!r}")
-    if smoothness is not None and not (is_real(smoothness) and 0 <= smoothness < math.inf):
-        raise ValueError(f"smoothness must be finite and not negative, got {smoothness!r}")
+    check_terrain(terrain, smoothness)
     if terrain == "uniform":
         field = rng.random(grid.shape)
     elif terrain == "fractal":
         field = _fractal(grid.shape, rng)
     else:
-        sigma = [n / 20 if smoothness is None else smoothness for n in grid.shape]
+        sigma = [n / 20 if smoothness is None else float(smoothness) for n in grid.shape]
         field = gaussian_filter(rng.standard_normal(grid.shape), sigma, mode="reflect")
     return scaled(field).reshape(-1)
+
+
+def check_terrain(terrain: str, smoothness: float | None) -> None:
+    """Refuse what `heights` does not take."""
+    check_choice("terrain", terrain, TERRAINS)
+    if smoothness is None:
+        return
+    if terrain != "smooth":
+        raise ValueError(f"smoothness goes with terrain='smooth' only, not with {terrain!r}")
+    check_not_negative("smoothness", smoothness)
 
 
 def scaled(field: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,6 +6,8 @@ import io
 import json
 import os
 import pickle
+import subprocess
+import sys
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -664,6 +666,177 @@ def test_other_files_than_gym_tables(moves: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(memory, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"the lists of '.*moves\.json' need .* is available"):
         load_gym_P(moves.with_suffix(".json"))
+
+
+# ---------------------------------------------------------------------------------------------
+# What other programs write.
+
+
+@pytest.mark.parametrize("env_id", ["FrozenLake-v1", "CliffWalking-v1"])
+def test_a_plain_gymnasium_table(env_id: str, tmp_path: Path) -> None:
+    P, path = gym.make(env_id).unwrapped.P, tmp_path / "plain.json"  # type: ignore[attr-defined]
+    path.write_text(json.dumps(P, default=lambda number: number.item()))
+    expected = TabularMDP.from_gym_P(P)
+    assert_same(load_gym_P(path), expected)
+    # Where objects are lists, and states stand in another order.
+    lists = [[P[s][a] for a in range(len(P[s]))] for s in range(len(P))]
+    reverse = {s: dict(enumerate(lists[s])) for s in reversed(range(len(P)))}
+    for table in (lists, dict(enumerate(lists)), reverse):
+        path.write_text(json.dumps(table, default=lambda number: number.item()))
+        assert_same(load_gym_P(path), expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '{"1": {"0": [[1.0, 0, 0.0, true]]}}',
+            "states of P must be numbered from 0 to 0, got '1'",
+        ),
+        ('{"0": {"left": [[1.0, 0, 0.0, true]]}}', "actions of P[0] must be numbered from 0 to 0"),
+        ('{"0": {}}', "P[0] has 0 actions"),
+        ('{"0": {"0": [[0.5, 0, 0.0, true]]}}', "sum to 0.5"),
+        ('{"0": {"0": [[1.0, 3, 0.0, true]]}}', "P[0][0] leads to state 3"),
+        ('{"0": {"0": "up"}}', "P[0][0]"),
+        ('{"0": 3}', "len()"),
+        ("{}", "its format is None, not 'aggmaze gym P 1'; nor is it a plain P"),
+        ('{"goal": 3}', "its format is None, not 'aggmaze gym P 1'; nor is it a plain P"),
+        ("3", "its format is None"),
+    ],
+)
+def test_bad_plain_tables(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "plain.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"is not a saved Gymnasium P: .") as refusal:
+        load_gym_P(path)
+    assert message in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+# Two states: stay in 0 for 1 a step, or go to 1 for 3, where all is over.
+GO_OR_STAY = np.array(
+    [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]], [[0.5, 0.5], [0.0, 1.0]]]
+)
+REWARDS = np.array([[1.0, 3.0, 2.0], [0.0, 0.0, 0.0]])
+
+
+def matrices(**changes: Any) -> dict[str, Any]:
+    return {
+        name: array
+        for name, array in ({"P": GO_OR_STAY, "R": REWARDS} | changes).items()
+        if array is not None
+    }
+
+
+def sparse_matrices() -> dict[str, Any]:
+    rows = sp.vstack([sp.csr_array(matrix) for matrix in GO_OR_STAY]).tocsr()
+    parts = {"P_data": rows.data, "P_indices": rows.indices, "P_indptr": rows.indptr}
+    return matrices(P=None, **parts)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        matrices(),
+        matrices(P=GO_OR_STAY.swapaxes(0, 1)),
+        matrices(R=np.stack([np.outer(REWARDS[:, a], [1.0, 1.0]) for a in range(3)])),
+        matrices(P=GO_OR_STAY.astype(np.float32), R=REWARDS.astype(np.int64)),
+        matrices(terminal=[False, True], initial=[1.0, 0.0], action_mask=np.ones((2, 3), int)),
+        matrices(order="ass"),
+        sparse_matrices(),
+    ],
+)
+def test_matrices(save: Any, arrays: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "matrices.npz"
+    save(path, **arrays)
+    model = load_model(path)
+    assert (model.num_states, model.num_actions) == (2, 3)
+    # Staying for ever is worth 1 / (1 - gamma) = 10, going is worth 3; at gamma .5 2 and 3.
+    np.testing.assert_allclose(planners.solve(model, gamma=0.9).values, [-10, 0], atol=1e-4)
+    np.testing.assert_allclose(planners.solve(model, gamma=0.5).values, [-3, 0], atol=1e-4)
+    assert model.terminal.tolist() == [False, True]
+    assert model.initial.tolist() == [1.0, 0.0]
+
+
+def test_what_matrices_may_say_besides(tmp_path: Path) -> None:
+    path = tmp_path / "matrices.npz"
+    np.savez(path, **matrices(action_mask=[[False, True, True], [True, True, True]]))
+    # Without staying: go at once for 3, or toss for 2 and again, (2 + .45 * 3) / 1 < 2 / .55.
+    best = max(3.0, 2.0 / (1 - 0.9 * 0.5))
+    np.testing.assert_allclose(planners.solve(load_model(path), gamma=0.9).values, [-best, 0.0])
+    np.savez(path, **matrices(initial=[0.25, 0.75]))
+    assert load_model(path).initial.tolist() == [0.25, 0.75]
+
+
+def test_as_many_actions_as_states(tmp_path: Path) -> None:
+    path, P = tmp_path / "matrices.npz", GO_OR_STAY[:2]
+    np.savez(path, P=P, R=REWARDS[:, :2])
+    with pytest.raises(ValueError, match=r"P of shape \(2, 2, 2\) may be .* add order='ass' or"):
+        load_model(path)
+    for array, order in ((P, "ass"), (P.swapaxes(0, 1), "sas")):
+        np.savez(path, P=array, R=REWARDS[:, :2], order=order)
+        np.testing.assert_allclose(
+            planners.solve(load_model(path), gamma=0.5).values, [-3, 0], atol=1e-4
+        )
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (matrices(R=None), "R is missing"),
+        (matrices(P=None), "P is missing"),
+        (matrices(P=GO_OR_STAY[0]), "P has shape (2, 2), not one of 3 axes"),
+        (matrices(P=GO_OR_STAY[:, :, :1]), "(3, 2, 1)"),
+        (matrices(P=GO_OR_STAY / 2), "sum to 0.5"),
+        (matrices(P=GO_OR_STAY * 1j), "P is complex128"),
+        (matrices(R=np.zeros((3, 5))), "(3, 5)"),
+        (matrices(R=np.zeros((2, 3, 1, 1))), "R has shape (2, 3, 1, 1), not one of 1 or 2 or 3"),
+        (matrices(order="abc"), "order must be one of sas, ass, got 'abc'"),
+        (matrices(order=3), "order is int64 of shape (), not one short text"),
+        (matrices(terminal=[True]), "terminal is bool of shape (1,), not"),
+        (matrices(terminal=[True, True]), "declared terminal"),
+        (matrices(initial=[0.5, 0.1]), "initial sums to 0.6"),
+        (matrices(discount=0.9), "it holds 'discount.npy', which does not belong there"),
+        (sparse_matrices() | {"P_indptr": None}, "P_indptr is missing"),
+        (sparse_matrices() | {"P_indptr": np.arange(4)}, "P_indptr tells of 3 rows"),
+        (sparse_matrices() | {"P_indptr": np.full(7, 7)}, "P_indptr must rise from 0 to the 7"),
+        (sparse_matrices() | {"P_indices": np.full(7, 2)}, "P_indices name a state outside [0, 2)"),
+        (sparse_matrices() | {"order": "sas"}, "it holds 'order.npy', which does not belong there"),
+    ],
+)
+def test_bad_matrices(arrays: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "matrices.npz"
+    np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
+    assert_refused(path, message)
+
+
+def test_matrices_that_take_too_much_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "matrices.npz"
+    np.savez(path, **matrices())
+    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
+    with pytest.raises(MemoryError, match=r"the arrays of '.*matrices\.npz' need .* is available"):
+        load_model(path)
+
+
+# ---------------------------------------------------------------------------------------------
+# Permissions.
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o007])
+def test_files_get_the_permissions_that_any_file_gets(umask: int, tmp_path: Path) -> None:
+    """In a process of its own, since the umask is of the whole process."""
+    script = (
+        "import os, sys; import numpy as np; from aggmaze import MoveMDP, save_model; "
+        f"os.umask({umask}); os.umask = None; "
+        "save_model(MoveMDP([[0]], [[np.inf]]), sys.argv[1]); open(sys.argv[2], 'w').close()"
+    )
+    saved, other = tmp_path / "model.npz", tmp_path / "other"
+    subprocess.run([sys.executable, "-c", script, saved, other], check=True)
+    assert saved.stat().st_mode == other.stat().st_mode
+    assert saved.stat().st_mode & 0o777 == 0o666 & ~umask
 
 
 # ---------------------------------------------------------------------------------------------

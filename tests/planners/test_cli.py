@@ -423,6 +423,33 @@ def test_a_maze_in_a_text_file(
     Path("maze.txt").write_bytes(b"\xff\xfe#\x00")
     assert run(monkeypatch, "solve", "StandardMaze-v0", *arguments) == 2
     assert "'maze.txt' is not a maze as text: 'utf-8' codec" in capsys.readouterr().err
+    # Under any name, and as Windows writes it.
+    Path("maze").write_bytes("\ufeff#######\r\n#S...G#\r\n#######\r\n".encode())
+    arguments[1] = "layout=maze"
+    assert run(monkeypatch, "solve", "StandardMaze-v0", *arguments) == 0
+    assert "-1.625 promised" in capsys.readouterr().out
+
+
+def test_solve_takes_what_other_programs_write(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Path("lake.json").open("w") as file:
+        json.dump(gym.make("FrozenLake-v1", is_slippery=False).unwrapped.P, file)  # type: ignore[attr-defined]
+    assert run(monkeypatch, "solve", "lake.json", "--gamma", 0.5, "--episodes", 0) == 0
+    # The goal pays 1 at the end of the move into it: next to it that is worth 1.
+    assert "max|V| = 1)" in capsys.readouterr().out
+    # Staying pays 1 a step, which is worth 1 / (1 - gamma).
+    stay_or_go = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]])
+    rewards = [[1.0, 3.0], [0.0, 0.0]]
+    np.savez("matrices.npz", P=stay_or_go, R=rewards, order="ass", initial=[1.0, 0.0])
+    assert run(monkeypatch, "solve", "matrices.npz", "--gamma", 0.9, "--episodes", 0) == 0
+    assert "max|V| = 10)" in capsys.readouterr().out
+    np.savez("other.npz", A=stay_or_go)
+    Path("other.json").write_text('{"states": 3}')
+    for name, words in (("other.npz", "header is missing"), ("other.json", "its format is None")):
+        assert run(monkeypatch, "solve", name, "--gamma", 0.9) == 2
+        assert words in capsys.readouterr().err
 
 
 def test_gymnasium_environments_are_solved_as_they_are(
