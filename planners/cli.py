@@ -23,7 +23,7 @@ from rich.table import Table
 from typer.core import TyperCommand, TyperGroup
 
 import aggmaze
-from aggmaze.checks import check_integer
+from aggmaze.checks import check_gamma, check_integer
 from aggmaze.play import play
 from aggmaze.settings import make_env, parse_settings
 from aggmaze.storage import load_gym_P, load_model, save_gym_P, save_model
@@ -36,7 +36,7 @@ from planners.plotting import check_matplotlib, figure_format, plot_plan, save_f
 from planners.policies import greedy_path
 from planners.result import SolveResult, Status
 from planners.rollout import Rollouts, rollout
-from planners.solve import AUTO, METHODS, solve
+from planners.solve import AUTO, METHODS, check_limits, check_method, solve
 from planners.threads import num_cores
 from planners.waiting import Waiting
 
@@ -242,6 +242,10 @@ def solve_command(
         first_step=first_step,
     )
     check_outputs(save, image)
+    # Before the environment, which may take long to make.
+    check_gamma(gamma)
+    check_limits(tol, atol, num_iterations, num_updates, time_limit)
+    check_method(method, options)
     env = open_env(env_id, settings or [])
     if image is not None and not isinstance(_layout(env), aggmaze.Layout):
         raise ValueError("--image draws mazes: this environment has no layout to draw")

@@ -189,31 +189,25 @@ def solve(
     TypeError
         For an option that the method does not take, or a source without a model.
     """
-    model = as_model(model_or_env)
+    # Before the model, which may take long to check.
     gamma = check_gamma(gamma)
-    _check_limits(tol, atol, num_iterations, num_updates, time_limit)
+    check_limits(tol, atol, num_iterations, num_updates, time_limit)
     tol, atol = (None if value is None else float(value) for value in (tol, atol))
     check_integer("seed", seed)
     check_choice("certify", certify, ("final", "every"))
+    method_options = check_method(method, options)
+    model = as_model(model_or_env)
     clock = Clock(time_limit)
     reason = ""
     if method == AUTO:
-        if options:
-            raise TypeError(
-                f"method 'auto' takes no options of its own, got {', '.join(sorted(options))}: "
-                "name the method that they belong to"
-            )
         choice = choose(model, tol)
         method, reason = choice.method, choice.reason
-    entry = _method(method)
-    arguments: dict[str, Any] = {}
-    if entry.options is not None:
-        arguments["options"] = entry.options(**_checked(method, entry.options, options))
-    elif options:
-        _checked(method, None, options)
+        method_options = check_method(method, {})
+    entry = METHODS[method]
+    arguments = {} if method_options is None else {"options": method_options}
     if entry.draws:
         arguments["rng"] = np.random.default_rng(seed)
-    normal_end = entry.num_iterations(arguments.get("options"))
+    normal_end = entry.num_iterations(method_options)
     start = np.zeros(model.num_states) if V0 is None else model_values(model, V0)
     operators = backups(model, gamma, check_num_threads(num_threads), clock.check)
     certifier = Certifier(operators)
@@ -282,25 +276,37 @@ def _result(
     )
 
 
-def _method(name: str) -> Method:
+def check_method(name: str, options: dict[str, Any]) -> Any:
+    """Return the options of a method as it takes them, None where it has none.
+
+    Raises
+    ------
+    ValueError
+        If there is no such method, or an option is out of range.
+    TypeError
+        If the method takes no such option.
+    """
+    if name == AUTO:
+        if options:
+            raise TypeError(
+                f"method 'auto' takes no options of its own, got {', '.join(sorted(options))}: "
+                "name the method that they belong to"
+            )
+        return None
     try:
-        return METHODS[name]
+        kind = METHODS[name].options
     except (KeyError, TypeError):
         raise ValueError(
             f"method must be one of {AUTO}, {', '.join(METHODS)}, got {name!r}"
             f"{did_you_mean(name, METHODS)}"
         ) from None
-
-
-def _checked(method: str, kind: type | None, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options, if the method takes them all."""
     allowed = [] if kind is None else [f.name for f in fields(kind)]
-    for name in options:
-        if name not in allowed:
+    for option in options:
+        if option not in allowed:
             takes = f"takes {', '.join(allowed)}" if allowed else "takes no options of its own"
-            hint = did_you_mean(name, allowed)
-            raise TypeError(f"{method} does not take {name!r}; it {takes}{hint}")
-    return options
+            hint = did_you_mean(option, allowed)
+            raise TypeError(f"{name} does not take {option!r}; it {takes}{hint}")
+    return None if kind is None else kind(**options)
 
 
 def _check_size(operators: Backups, start: NDArray[np.float64]) -> None:
@@ -320,13 +326,14 @@ def _check_size(operators: Backups, start: NDArray[np.float64]) -> None:
         )
 
 
-def _check_limits(
+def check_limits(
     tol: float | None,
     atol: float | None,
     num_iterations: int | None,
     num_updates: int | None,
     time_limit: float | None,
 ) -> None:
+    """Refuse a tolerance or a limit that is out of range, by its name."""
     for name, value in (("tol", tol), ("atol", atol)):
         if value is not None:
             check_not_negative(name, value)

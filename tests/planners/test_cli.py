@@ -734,3 +734,27 @@ def test_who_ignores_ctrl_c_ignores_it_while_the_command_is_imported() -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("aggmaze ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--gamma", "2"], "gamma must be in [0, 1), got 2"),
+        (["--gamma", ".9", "--tol", "-1"], "tol must"),
+        (["--gamma", ".9", "--method", "value_iteraton"], "did you mean 'value_iteration'"),
+        (["--gamma", ".9", "--method", "value_iteration", "--epsilon", "1"], "does not take"),
+        (["--gamma", ".9", "--num-updates", "0"], "num_updates must be at least 1"),
+    ],
+)
+def test_what_is_asked_for_is_checked_before_the_environment_is_made(
+    arguments: list[str], complaint: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("an environment was made")
+
+    monkeypatch.setattr(cli, "open_env", refuse)
+    monkeypatch.setattr(sys, "argv", ["aggmaze", "solve", "TerrainMaze-v0", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert complaint in capsys.readouterr().err
