@@ -302,3 +302,31 @@ class TestClosing:
         monkeypatch.setattr(loop, "_FIRST_CLOSING", 2)
         result = planners.solve(self.CYCLE, gamma=0.9, method="value_iteration", num_iterations=4)
         np.testing.assert_allclose(result.values[0], 1 + 0.9 * 2 + 0.81 + 0.729 * 2, rtol=1e-15)
+
+
+class TestFloor:
+    @pytest.mark.parametrize("gamma", [0.0, 0.5, 0.9, 0.99])
+    def test_rounding_ends_what_no_exact_value_ends(
+        self, gamma: float, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(loop, "MOST_STATES", 0)
+        for model in (random_moves(0, 40, 3, p=0.9), random_tabular(0, 30, 3, terminals=0)):
+            V, off = truth(dense(model), gamma)
+            for method in ("value_iteration", "gauss_seidel", "policy_iteration", "HalfWay"):
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setitem(METHODS, "HalfWay", Method(HalfWay, "of a test"))
+                    result = planners.solve(model, gamma=gamma, method=method, atol=1e-300)
+                assert result.status == "stopped_short"
+                assert "float64 can certify no better" in result.message
+                assert np.abs(result.values - V).max() <= result.bound + off
+                assert result.bound <= 1e-13 / (1 - gamma) * np.abs(V).max()
+
+    def test_an_optimum_of_0_is_reached_though_another_action_costs_much(self) -> None:
+        # Costs of 1e30 that nobody pays do not make a bound of 1e-3 small.
+        model = TabularMDP.from_matrices(
+            [[[0.5, 0.5], [1, 0]], [[0.2, 0.8], [0, 1]]], costs=[[1, 1e30], [2, 3]]
+        )
+        V, off = truth(dense(model), 0.9)
+        result = planners.solve(model, gamma=0.9, method="value_iteration")
+        assert result.status == "converged"
+        assert np.abs(result.values - V).max() <= result.bound + off
