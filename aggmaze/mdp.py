@@ -360,7 +360,8 @@ class TabularMDP(Exports, Immutable):
         means = np.bincount(row_of_entry, weights=weighted, minlength=len(available))
         size = np.bincount(row_of_entry, weights=np.abs(weighted), minlength=len(available))
         costs = np.where(available, self.costs.reshape(-1), 0.0)
-        bad = np.flatnonzero(available & (np.abs(means - costs) > 1e-9 * (size + np.abs(costs))))
+        allowed = 1e-9 * size + 1e-9 * np.abs(costs)  # their sum may be beyond float64
+        bad = np.flatnonzero(available & (np.abs(means - costs) > allowed))
         if len(bad):
             refuse(bad[0], f"cost {costs[bad[0]]} is not the mean {means[bad[0]]} of its outcomes'")
 

@@ -32,6 +32,8 @@ _GRACE = 0.5
 # After so many sweeps exact policy iteration is first tried on a small model; and where its value
 # ends a run although the tolerance is not met, in allowances for rounding.
 _FIRST_CLOSING, _EXACT = 4096, 2.5
+# How much larger V is than the values where it is on the way to them.
+_FAR = 4
 # Most rows of the history.
 _MOST_ROWS = 100_000
 
@@ -401,6 +403,7 @@ class _Judge:
             bound = self.bound(claim)
             shift = claim.midpoint if self._recentres else 0.0
             size = self._certifier.size(step.sweep, shift)
+            extent = max(-step.sweep.low, step.sweep.high)
             allowance = claim.allowance
             low, high = step.sweep.residual_low, step.sweep.residual_high
             if step.sweep.in_place:  # then it is the range together with 0 that contracts
@@ -409,7 +412,7 @@ class _Judge:
         else:
             check = self._check(whole)
             bound, shift = self._bound_and_shift(check)
-            size = check.size
+            size, extent = self._size(whole, shift), check.size
             allowance = check.certificate.allowance
             width = check.certificate.high - check.certificate.low
         if bound <= self._budget.target(size) or not bound < math.inf:
@@ -424,7 +427,9 @@ class _Judge:
             if end is not None:
                 return end
         # What Algorithm 3 defines stays where it is for other reasons.
-        if self._recentres and (step.settled or self._floor.reached(width, bound, allowance, size)):
+        if self._recentres and (
+            step.settled or self._floor.reached(width, bound, allowance, size, extent)
+        ):
             return self._no_better(bound, size)
         return None
 
@@ -582,8 +587,13 @@ class _Floor:
         self._count = 0
         self._first_size: float | None = None
 
-    def reached(self, width: float, bound: float, allowance: float, size: float) -> bool:
-        """Take note of the range of a residual, and return whether no smaller bound will come."""
+    def reached(
+        self, width: float, bound: float, allowance: float, size: float, extent: float
+    ) -> bool:
+        """Take note of the range of a residual, and return whether no smaller bound will come.
+
+        ``extent`` is max |V|, ``size`` that of the values, which the midpoint is added to.
+        """
         if self._first_size is None:
             self._first_size = size
         self._least = min(self._least, width)
@@ -596,7 +606,10 @@ class _Floor:
         # Far below the last digit of any value, and nothing known of how large V* is: where it is
         # 0, no relative accuracy is reached.
         negligible = UNIT_ROUNDOFF**2 * min(self._first_size, self._max_cost)
-        return stalls or bound <= 1.1 * allowance or size <= bound <= negligible
+        # A V that is still far from its values shrinks, and what rounding does to it.
+        shrinks = extent > _FAR * (size + bound)
+        limited = not shrinks and (stalls or bound <= 1.1 * allowance)
+        return limited or size <= bound <= negligible
 
 
 def _relative(bound: float, max_value: float) -> str:

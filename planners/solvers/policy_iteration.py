@@ -102,9 +102,7 @@ class PolicyIteration:
                 break
         chain = policy_model(backups.model, self._policy)
         if len(V) <= MOST_STATES:
-            exact = eliminate(
-                chain, backups.gamma, rounded=isinstance(backups.model, MoveMDP)
-            )
+            exact = eliminate(chain, backups.gamma, rounded=isinstance(backups.model, MoveMDP))
             if exact is not None:
                 V[:] = exact
                 return True
