@@ -204,15 +204,15 @@ class Certifier:
     def check_attainable(self, tol: float | None) -> None:
         """Refuse a tolerance that no values meet; None stands for one that is absolute."""
         gamma, least = self.backups.gamma, self.least_tol
-        if least == math.inf or (tol is not None and tol >= 1):
-            raise ValueError(
-                f"float64 can certify nothing for this model at gamma = {gamma!r}, so near to 1; "
-                "ask for num_iterations or num_updates, without a tolerance"
-            )
         if tol is not None and tol < least:
             raise ValueError(
                 f"tol = {tol!r} is below what float64 can certify for this model at gamma = "
                 f"{gamma!r}; the smallest possible is {least:.1e} (of max|V|)"
+            )
+        if least == math.inf or (tol is not None and tol >= 1):
+            raise ValueError(
+                f"float64 can certify nothing for this model at gamma = {gamma!r}, so near to 1; "
+                "ask for num_iterations or num_updates, without a tolerance"
             )
 
     def size(self, sweep: Sweep, shift: float) -> float:
