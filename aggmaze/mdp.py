@@ -247,10 +247,17 @@ class TabularMDP(Exports, Immutable):
         )
 
     def scaled(self, factor: float) -> TabularMDP:
-        """Return the model with every cost multiplied by a positive factor."""
-        check_positive("factor", factor)
-        outcome_costs = None if self.outcome_costs is None else factor * self.outcome_costs
-        return replace(self, costs=factor * self.costs, outcome_costs=outcome_costs)
+        """Return the model with every cost multiplied by a positive factor.
+
+        Raises
+        ------
+        ValueError
+            If a cost becomes too large for a number.
+        """
+        outcome_costs = self.outcome_costs
+        if outcome_costs is not None:
+            outcome_costs = scaled_costs(outcome_costs, factor)
+        return replace(self, costs=scaled_costs(self.costs, factor), outcome_costs=outcome_costs)
 
     def to_tabular(self) -> TabularMDP:
         """Return this model."""
@@ -353,7 +360,8 @@ class TabularMDP(Exports, Immutable):
         means = np.bincount(row_of_entry, weights=weighted, minlength=len(available))
         size = np.bincount(row_of_entry, weights=np.abs(weighted), minlength=len(available))
         costs = np.where(available, self.costs.reshape(-1), 0.0)
-        bad = np.flatnonzero(available & (np.abs(means - costs) > 1e-9 * (size + np.abs(costs))))
+        allowed = 1e-9 * size + 1e-9 * np.abs(costs)  # their sum may be beyond float64
+        bad = np.flatnonzero(available & (np.abs(means - costs) > allowed))
         if len(bad):
             refuse(bad[0], f"cost {costs[bad[0]]} is not the mean {means[bad[0]]} of its outcomes'")
 
@@ -545,6 +553,20 @@ def _with_loops(
     if outcome_costs is not None:
         outcome_costs = readonly(np.insert(outcome_costs, places, prices))
     return filled, readonly(costs), outcome_costs
+
+
+def scaled_costs(costs: ArrayLike, factor: float) -> NDArray[np.float64]:
+    """Return costs of any shape times a positive factor; what is infinite stays so."""
+    check_positive("factor", factor)
+    with np.errstate(over="ignore"):
+        scaled: NDArray[np.float64] = np.multiply(factor, costs)
+    too_large = np.isinf(scaled) & np.isfinite(costs)
+    if too_large.any():
+        raise ValueError(
+            f"factor = {factor!r} makes a cost of {np.asarray(costs)[too_large][0]:g} larger than "
+            "any number"
+        )
+    return scaled
 
 
 def readonly(array: NDArray[Any]) -> NDArray[Any]:

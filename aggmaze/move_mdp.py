@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.checks import check_chance, check_integer, check_positive
+from aggmaze.checks import check_chance, check_integer
 from aggmaze.formats.exports import Exports
 from aggmaze.mdp import (
     Immutable,
@@ -31,6 +31,7 @@ from aggmaze.mdp import (
     check_block,
     check_distribution,
     readonly,
+    scaled_costs,
     uniform_over,
 )
 from aggmaze.memory import check_memory
@@ -173,9 +174,18 @@ class MoveMDP(Exports, Immutable):
         return self.successors, self.move_costs, self.p, self.bump_cost
 
     def scaled(self, factor: float) -> MoveMDP:
-        """Return the model with every cost multiplied by a positive factor."""
-        check_positive("factor", factor)
-        return replace(self, move_costs=factor * self.move_costs, bump_cost=factor * self.bump_cost)
+        """Return the model with every cost multiplied by a positive factor.
+
+        Raises
+        ------
+        ValueError
+            If a cost becomes too large for a number.
+        """
+        return replace(
+            self,
+            move_costs=scaled_costs(self.move_costs, factor),
+            bump_cost=float(scaled_costs(self.bump_cost, factor)),
+        )
 
     def sample(self, state: int, action: int, uniform: float) -> tuple[int, float, float]:
         """Return the next state, its cost and its probability for a uniform number in [0, 1).
@@ -261,7 +271,7 @@ class MoveMDP(Exports, Immutable):
         tables = (
             readonly(self.successors[lo:hi]),
             readonly(self.move_costs[lo:hi]),
-            *self.slip_weights,
+            self.p,
             self.bump_cost,
             lo,
             readonly(mixtures),
@@ -288,30 +298,34 @@ def _idle_cost(costs: NDArray[np.float64], available: NDArray[np.bool_]) -> floa
 
 
 @njit(cache=True, inline="always")
-def _mix(move_costs, chosen, every, s, weights, probabilities):  # type: ignore[no-untyped-def]
+def _mix(move_costs, p, s, weights, probabilities):  # type: ignore[no-untyped-def]
     """Write the probability of each move under weights of the actions; return that of staying.
 
-    Of a mixture w of actions, ``P_m = chosen[n] w_m + every[n] sum_k w_k`` over the n available
-    moves; the weight of unavailable ones stays in place.
+    Of a mixture w of actions, ``P_m = p w_m + b sum_{k != m} w_k`` over the n available moves,
+    where nothing cancels, as it would in ``(p - b) w_m + b sum_k w_k``; the weight of unavailable
+    ones stays in place.
     """
     n = 0
-    total = 0.0
     stays = 0.0
     for m in range(len(weights)):
         if move_costs[s, m] < np.inf:
             n += 1
-            total += weights[m]
         else:
             stays += weights[m]
+    b = (1.0 - p) / (n - 1) if n > 1 else 0.0
     for m in range(len(weights)):
         probabilities[m] = 0.0
         if move_costs[s, m] < np.inf:
-            probabilities[m] = chosen[n] * weights[m] + every[n] * total
+            others = 0.0
+            if b > 0.0:
+                for k in range(len(weights)):
+                    others += weights[k] if k != m and move_costs[s, k] < np.inf else 0.0
+            probabilities[m] = (p if n > 1 else 1.0) * weights[m] + b * others
     return stays
 
 
 @njit(cache=True)
-def _count_outcomes(successors, move_costs, chosen, every, bump, lo, mixtures):  # type: ignore[no-untyped-def]
+def _count_outcomes(successors, move_costs, p, bump, lo, mixtures):  # type: ignore[no-untyped-def]
     """Return where each row of outcomes begins, and at last their number."""
     num_states, num_moves = move_costs.shape
     num_rows = mixtures.shape[1]
@@ -321,7 +335,7 @@ def _count_outcomes(successors, move_costs, chosen, every, bump, lo, mixtures): 
     for s in range(num_states):
         for r in range(num_rows):
             weights = mixtures[s if len(mixtures) > 1 else 0, r]
-            stays = _mix(move_costs, chosen, every, s, weights, probabilities)
+            stays = _mix(move_costs, p, s, weights, probabilities)
             for m in range(num_moves):
                 count += probabilities[m] > 0.0
             count += stays > 0.0
@@ -333,8 +347,7 @@ def _count_outcomes(successors, move_costs, chosen, every, bump, lo, mixtures): 
 def _list_outcomes(  # type: ignore[no-untyped-def]
     successors,
     move_costs,
-    chosen,
-    every,
+    p,
     bump,
     lo,
     mixtures,
@@ -353,7 +366,7 @@ def _list_outcomes(  # type: ignore[no-untyped-def]
             terminal = terminal and not move_costs[s, m] < np.inf
         for r in range(mixtures.shape[1]):
             weights = mixtures[s if len(mixtures) > 1 else 0, r]
-            stays = _mix(move_costs, chosen, every, s, weights, probabilities)
+            stays = _mix(move_costs, p, s, weights, probabilities)
             mean = 0.0
             for m in range(num_moves):
                 if probabilities[m] > 0.0:

@@ -370,7 +370,7 @@ class MoveBackups(_CompiledBackups):
         size = self.max_cost + self.gamma * max_value
         if not self._slips:
             size = min(size, unslipped_size(self.gamma, max_value))
-        return _rounding(self._operations, size)
+        return _rounding(self._operations, size, max_value)
 
 
 class SparseBackups(_CompiledBackups):
@@ -429,7 +429,7 @@ class SparseBackups(_CompiledBackups):
         1e-9), or of `unslipped_size`.
         """
         size = min(self.max_cost + self.gamma * max_value, unslipped_size(self.gamma, max_value))
-        return _rounding(self._operations, size)
+        return _rounding(self._operations, size, max_value)
 
 
 def unslipped_size(gamma: float, max_value: float) -> float:
@@ -442,8 +442,11 @@ def unslipped_size(gamma: float, max_value: float) -> float:
     return (1 + 2 * gamma) * max_value
 
 
-def _rounding(operations: float, size: float) -> float:
-    return operations * UNIT_ROUNDOFF * size + UNDERFLOW if size > 0 else 0.0
+def _rounding(operations: float, size: float, max_value: float) -> float:
+    # Only where there is nothing but 0 is nothing rounded: the size itself may underflow.
+    if size == 0 and max_value == 0:
+        return 0.0
+    return operations * UNIT_ROUNDOFF * size + UNDERFLOW
 
 
 def backups(

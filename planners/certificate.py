@@ -151,9 +151,8 @@ class Certifier:
         """
         if self._all_terminal:
             return Certificate(sweep.residual_low, sweep.residual_high, 0.0)
-        rounding = self._rounding(sweep)
         low, high = (_amplified(residual, g) for residual, g in self._ends(sweep, anchored))
-        return self._widened(low, high, rounding)
+        return _widened(low, high, self._allowance(sweep, anchored))
 
     def of_image(self, sweep: Sweep, anchored: bool = False) -> Certificate:
         """Return the bounds on ``V* - TV`` for the TV that the sweep computed.
@@ -162,19 +161,14 @@ class Certifier:
         """
         if self._all_terminal:
             return Certificate(0.0, 0.0, 0.0)
-        rounding = self._rounding(sweep)
         low, high = (g * _amplified(residual, g) for residual, g in self._ends(sweep, anchored))
-        if sweep.in_place:
-            # Its rounding recurs in every state that the next ones are computed from.
-            g = self._largest_left if anchored else self._largest
-            low -= _amplified(rounding, g)
-            high += _amplified(rounding, g)
-        else:
-            low -= rounding
-            high += rounding
+        # The rounding of a sweep in place recurs in every state that the next are computed from.
+        allowance = self._allowance(sweep, anchored)
+        rounding = allowance if sweep.in_place else self._rounding(sweep)
+        low, high = low - rounding, high + rounding
         # The sum of TV with the midpoint is rounded too.
         slack = 4 * UNIT_ROUNDOFF * (max(-sweep.low, sweep.high) + max(-low, high))
-        return self._widened(low - slack, high + slack, rounding)
+        return _widened(low - slack, high + slack, allowance)
 
     def check(self, V: NDArray[np.float64], image: NDArray[np.float64]) -> Check:
         """Sweep values, shape (S,), into ``image`` and return what that says of them.
@@ -192,7 +186,7 @@ class Certifier:
             certificate,
             size,
             self._rounding(sweep),
-            self._largest_left if anchored else self._largest,
+            self._row_sum(anchored),
         )
 
     @property
@@ -201,7 +195,7 @@ class Certifier:
         if not self._largest_left < 1:
             return math.inf
         share = self.backups.least_rounding + self._gamma * self.backups.row_error
-        return share / (1 - min(self._largest_left, self._gamma))
+        return share / (1 - self._largest_left)
 
     def attainable(self, tol: float) -> float:
         """Return ``tol``, or what is surely certifiable if that is larger; inf where nothing is."""
@@ -240,6 +234,14 @@ class Certifier:
         # Twice that is what solving for loops adds.
         return 2 * rounding if sweep.in_place else rounding
 
+    def _allowance(self, sweep: Sweep, anchored: bool) -> float:
+        """Return what the rounding of backups adds to each end, however small the residual."""
+        return _amplified(self._rounding(sweep), self._row_sum(anchored))
+
+    def _row_sum(self, anchored: bool) -> float:
+        """Return gamma times the largest sum of a row, over the states that a shift moves."""
+        return self._largest_left if anchored else self._largest
+
     def _ends(self, sweep: Sweep, anchored: bool) -> tuple[tuple[float, float], ...]:
         """Return the safe range of r, each end with gamma times its row sum.
 
@@ -251,18 +253,15 @@ class Certifier:
         low, high = sweep.residual_low - widen, sweep.residual_high + widen
         if self._some_terminal or sweep.in_place:
             low, high = min(low, 0.0), max(high, 0.0)
-        largest = self._largest_left if anchored else self._largest
+        largest = self._row_sum(anchored)
         return (
             (low, largest if low < 0 else self._least),
             (high, largest if high > 0 else self._least),
         )
 
-    def _widened(self, low: float, high: float, rounding: float) -> Certificate:
-        return Certificate(
-            low - _SLIP * abs(low),
-            high + _SLIP * abs(high),
-            rounding / (1 - min(self._largest_left, self._gamma)),
-        )
+
+def _widened(low: float, high: float, allowance: float) -> Certificate:
+    return Certificate(low - _SLIP * abs(low), high + _SLIP * abs(high), allowance)
 
 
 def _amplified(residual: float, g: float) -> float:

@@ -21,12 +21,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 from aggmaze.mdp import TabularMDP, readonly
+from planners.kernels.choice import UNIT_ROUNDOFF
 
 #: Most states for which elimination is always affordable: 8 MB, and under a second at worst.
 MOST_STATES = 1024
 
 
-def eliminate(chain: TabularMDP, gamma: float) -> NDArray[np.float64] | None:
+def eliminate(
+    chain: TabularMDP, gamma: float, *, rounded: bool = False
+) -> NDArray[np.float64] | None:
     """Return the values of a model with one action, shape (S,).
 
     Parameters
@@ -35,6 +38,9 @@ def eliminate(chain: TabularMDP, gamma: float) -> NDArray[np.float64] | None:
         With one action, as `planners.policies.policy_model` makes it; `MOST_STATES` at most.
     gamma : float
         Discount in [0, 1).
+    rounded : bool
+        Whether rows that miss 1 by rounding only are rows that sum to 1, as those of a `MoveMDP`
+        are: very near to 1 the difference counts.
 
     Returns
     -------
@@ -44,6 +50,7 @@ def eliminate(chain: TabularMDP, gamma: float) -> NDArray[np.float64] | None:
     matrix = chain.transitions
     num_states = chain.num_states
     values = np.zeros(num_states)
+    error, _, longest = chain.row_sums
     found = _eliminate(
         readonly(matrix.indptr.astype(np.int64)),
         readonly(matrix.indices.astype(np.int32, copy=False)),
@@ -51,6 +58,7 @@ def eliminate(chain: TabularMDP, gamma: float) -> NDArray[np.float64] | None:
         chain.costs[:, 0].copy(),
         readonly(chain.terminal),
         gamma,
+        rounded and error <= 8 * longest * UNIT_ROUNDOFF,
         np.zeros((num_states, num_states)),
         values,
     )
@@ -59,20 +67,24 @@ def eliminate(chain: TabularMDP, gamma: float) -> NDArray[np.float64] | None:
 
 @njit(cache=True, nogil=True)
 def _eliminate(  # type: ignore[no-untyped-def]
-    indptr, indices, probabilities, costs, terminal, gamma, weights, values
+    indptr, indices, probabilities, costs, terminal, gamma, complete, weights, values
 ):
-    """Write the values; ``costs`` are used up, and ``weights`` (S, S) are 0 before."""
+    """Write the values; ``costs`` are used up, and ``weights`` (S, S) are 0 before.
+
+    ``complete`` says that rows are to be taken to sum to 1.
+    """
     num_states = len(values)
     sums = np.zeros(num_states)
     for i in range(num_states):
         if terminal[i]:
             continue
-        # What a row lacks of 1, its roundings summed up apart (Neumaier).
-        missing, lost = 1.0, 0.0
+        # What a row lacks of 1, its roundings summed up apart (Neumaier), and what of it ends.
+        missing, lost, ending = 1.0, 0.0, 0.0
         for entry in range(indptr[i], indptr[i + 1]):
             j = indices[entry]
             p = probabilities[entry]
             if terminal[j]:
+                ending += p
                 continue
             total = missing - p
             if abs(missing) >= p:
@@ -82,7 +94,7 @@ def _eliminate(  # type: ignore[no-untyped-def]
             missing = total
             if j != i:
                 weights[i, j] += gamma * p
-        sums[i] = (1.0 - gamma) + gamma * (missing + lost)
+        sums[i] = (1.0 - gamma) + gamma * (ending if complete else missing + lost)
         if not sums[i] > 0.0:
             return False
     pivots = np.empty(num_states)

@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from aggmaze.move_mdp import MoveMDP
 from planners import compiling
 from planners.bellman import UNIT_ROUNDOFF, Backups, Sweep
 from planners.certificate import Certificate, Certifier, Check
@@ -28,9 +29,11 @@ from planners.result import KEYBOARD, History, Status
 
 # How long after the limit an iteration is given up, in seconds: it may be nearly done.
 _GRACE = 0.5
-# After so many sweeps the greedy policy of a small model is first evaluated exactly; and where its
-# value ends a run although the tolerance is not met, in allowances for rounding.
+# After so many sweeps exact policy iteration is first tried on a small model; and where its value
+# ends a run although the tolerance is not met, in allowances for rounding.
 _FIRST_CLOSING, _EXACT = 4096, 2.5
+# How much larger V is than the values where it is on the way to them.
+_FAR = 4
 # Most rows of the history.
 _MOST_ROWS = 100_000
 
@@ -321,7 +324,7 @@ def iterate(
                         whole, end = closed
                 if end is None:
                     end = budget.exhausted(whole.num_iterations, whole.num_updates, record.seconds)
-                if end is not None:
+                if end is not None or judge.has_checked(whole):
                     record.settle(judge.checked_bound(whole))
                 if callback is not None:
                     progress = record.progress(functools.partial(judge.values, whole))
@@ -384,19 +387,23 @@ class _Judge:
         """Return the bound of the values by a sweep made for it."""
         return self._bound_and_shift(self._check(whole))[0]
 
+    def has_checked(self, whole: _Whole) -> bool:
+        """Whether a sweep was made of this V: then its bound, and its midpoint, are the ones."""
+        return self._checked is not None and self._checked[0] is whole
+
     def end(self, step: Step, whole: _Whole) -> tuple[Status, str] | None:
         """Return how the run ends here, if its accuracy does end it."""
         if not self._budget.has_tolerance:
             return None
         claim = whole.claim
-        checked = self._checked is not None and self._checked[0] is whole
-        if claim is None and not checked:
+        if claim is None and not self.has_checked(whole):
             return None
         self._updates_known = whole.num_updates
         if claim is not None and step.sweep is not None:
             bound = self.bound(claim)
             shift = claim.midpoint if self._recentres else 0.0
             size = self._certifier.size(step.sweep, shift)
+            extent = max(-step.sweep.low, step.sweep.high)
             allowance = claim.allowance
             low, high = step.sweep.residual_low, step.sweep.residual_high
             if step.sweep.in_place:  # then it is the range together with 0 that contracts
@@ -405,7 +412,7 @@ class _Judge:
         else:
             check = self._check(whole)
             bound, shift = self._bound_and_shift(check)
-            size = check.size
+            size, extent = self._size(whole, shift), check.size
             allowance = check.certificate.allowance
             width = check.certificate.high - check.certificate.low
         if bound <= self._budget.target(size) or not bound < math.inf:
@@ -420,15 +427,17 @@ class _Judge:
             if end is not None:
                 return end
         # What Algorithm 3 defines stays where it is for other reasons.
-        if self._recentres and (step.settled or self._floor.reached(width, bound, allowance, size)):
+        if self._recentres and (
+            step.settled or self._floor.reached(width, bound, allowance, size, extent)
+        ):
             return self._no_better(bound, size)
         return None
 
     def closes(self, whole: _Whole) -> bool:
-        """Whether it is time to evaluate the greedy policy exactly.
+        """Whether it is time for exact policy iteration, from the greedy policy on.
 
-        Where that is always affordable, a run that goes on and on after its policy is right is
-        ended by that policy's value: at numbers of sweeps each twice the last.
+        Where that is always affordable, it ends runs that go on and on: at numbers of sweeps each
+        twice the last.
         """
         return (
             self._recentres
@@ -437,23 +446,30 @@ class _Judge:
         )
 
     def closed(self, whole: _Whole) -> tuple[_Whole, tuple[Status, str]] | None:
-        """Return the value of the greedy policy and how it ends the run, if it does."""
+        """Return the value of the best policy and how it ends the run, if it does."""
         self._next_closing *= 2
         backups = self._certifier.backups
         policy = np.empty(len(whole.V), dtype=np.int32)
-        self.num_sweeps += 1
-        backups.sweep(whole.values(), whole.spare, policy)
-        V = eliminate(policy_model(backups.model, policy), backups.gamma)
-        if V is None:
-            return None
-        found = whole._replace(V=V, deferred=None, claim=None)
-        check = self._check(found)
-        bound, shift = self._bound_and_shift(check)
-        end = self._met(bound, self._size(found, shift))
-        if end is not None:
-            return found, (end[0], f"{end[1]}, by the exact value of the greedy policy")
-        if bound <= _EXACT * check.certificate.allowance:
-            return found, self._no_better(bound, check.size)
+        checked, found, total, fell = self._checked, whole, math.inf, math.inf
+        # A better policy has smaller values, so that none comes twice.
+        while fell > 0:
+            self.num_sweeps += 1
+            backups.sweep(found.values(), whole.spare, policy)
+            chain = policy_model(backups.model, policy)
+            V = eliminate(chain, backups.gamma, rounded=isinstance(backups.model, MoveMDP))
+            if V is None:
+                break
+            found = whole._replace(V=V, deferred=None, claim=None)
+            check = self._check(found)
+            bound, shift = self._bound_and_shift(check)
+            end = self._met(bound, self._size(found, shift))
+            if end is not None:
+                return found, (end[0], f"{end[1]}, by the exact value of the greedy policy")
+            if bound <= _EXACT * check.certificate.allowance:
+                return found, self._no_better(bound, check.size)
+            fell = total - float(V.sum()) - check.certificate.allowance
+            total = float(V.sum())
+        self._checked = checked
         return None
 
     def values(self, whole: _Whole) -> NDArray[np.float64]:
@@ -571,8 +587,13 @@ class _Floor:
         self._count = 0
         self._first_size: float | None = None
 
-    def reached(self, width: float, bound: float, allowance: float, size: float) -> bool:
-        """Take note of the range of a residual, and return whether no smaller bound will come."""
+    def reached(
+        self, width: float, bound: float, allowance: float, size: float, extent: float
+    ) -> bool:
+        """Take note of the range of a residual, and return whether no smaller bound will come.
+
+        ``extent`` is max |V|, ``size`` that of the values, which the midpoint is added to.
+        """
         if self._first_size is None:
             self._first_size = size
         self._least = min(self._least, width)
@@ -582,9 +603,13 @@ class _Floor:
             stalls = self._least >= 0.9 * self._before and bound <= self._level * allowance
             self._before = min(self._before, self._least)
             self._least, self._count = math.inf, 0
-        # Far below the last digit of any value: where V* is 0, no relative accuracy is reached.
+        # Far below the last digit of any value, and nothing known of how large V* is: where it is
+        # 0, no relative accuracy is reached.
         negligible = UNIT_ROUNDOFF**2 * min(self._first_size, self._max_cost)
-        return stalls or bound <= max(1.1 * allowance, negligible)
+        # A V that is still far from its values shrinks, and what rounding does to it.
+        shrinks = extent > _FAR * (size + bound)
+        limited = not shrinks and (stalls or bound <= 1.1 * allowance)
+        return limited or size <= bound <= negligible
 
 
 def _relative(bound: float, max_value: float) -> str:

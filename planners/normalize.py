@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from aggmaze.checks import check_positive
+from aggmaze.checks import check_gamma, check_positive
 from planners.adapters import as_model
-from planners.bellman import Model
+from planners.bellman import Model, backups
+from planners.certificate import Certifier
 from planners.solve import solve
 
-# Relative accuracy of the scale.
+# Relative accuracy of the scale, where float64 can certify it.
 _TOL = 1e-10
 
 
@@ -41,13 +42,18 @@ def normalized(
     Raises
     ------
     ValueError
-        If V* is 0, so that no scale gives it another size.
+        If V* is 0, so that no scale gives it another size, or gamma so near to 1 that float64 can
+        certify nothing.
     NotSolvedError
-        If the scale cannot be certified to 1e-10 of its size.
+        If the scale is not found within 1e-10 of its size, or very near to 1 within the least that
+        float64 can certify.
     """
     check_positive("max_cost_to_go", max_cost_to_go)
     model = as_model(model_or_env)
-    result = solve(model, gamma=gamma, tol=_TOL).require()  # there is no approximate scale
+    certifier = Certifier(backups(model, check_gamma(gamma)))
+    tol = certifier.attainable(_TOL)
+    certifier.check_attainable(tol)
+    result = solve(model, gamma=gamma, tol=tol).require()  # there is no approximate scale
     size = float(np.abs(result.values).max())
     if size <= result.bound:
         raise ValueError("the optimal costs-to-go are all 0: no scale gives them another size")

@@ -260,7 +260,8 @@ def _result(
         values=run.values[:listed].copy(),
         policy=policy[:listed].copy(),
         bound=run.bound,
-        policy_bound=check.policy_bound(slack),
+        # An action within the slack may cost so much more, and be rounded accordingly.
+        policy_bound=check.policy_bound(slack + operators.rounding(slack)),
         status=run.status,
         message=run.message + (lowered if run.status.success else ""),
         method=method,
