@@ -34,6 +34,18 @@ def check_share(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be in [0, 1], got {value!r}")
 
 
+def check_probability(name: str, value: Any) -> None:
+    """Refuse what is not a number in (0, 1]."""
+    if not is_real(value) or not 0.0 < value <= 1.0:
+        raise ValueError(f"{name} must be in (0, 1], got {value!r}")
+
+
+def check_uniform(name: str, value: Any) -> None:
+    """Refuse what is not a number in [0, 1), as a generator draws it."""
+    if not is_real(value) or not 0.0 <= value < 1.0:
+        raise ValueError(f"{name} must be in [0, 1), got {value!r}")
+
+
 def check_integer(name: str, value: Any, least: int = 0, below: int | None = None) -> int:
     """Return an integer at least ``least`` and below ``below``, and refuse anything else.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -27,6 +28,10 @@ slip_probabilities = st.one_of(
 finite_costs = st.one_of(
     st.sampled_from([0.0, 1.0, -1.0]), st.floats(-1e3, 1e3, allow_subnormal=False)
 )
+
+
+#: For tests that read random models, among them some that pay in an absorbing state for ever.
+perpetuities = pytest.mark.filterwarnings("ignore:.* back to itself only:UserWarning")
 
 
 @st.composite
@@ -88,16 +93,24 @@ def tabular_tables(
     max_actions: int = 4,
     costs: st.SearchStrategy[float] = finite_costs,
 ) -> dict[str, Any]:
-    """Dense tables of a model: ``P`` (S, A, S), ``costs`` (S, A), ``action_mask``, ``initial``."""
+    """Dense tables of a model: ``P`` (S, A, S), ``costs`` (S, A), ``action_mask``, ``initial``.
+
+    And ``terminal``, as it is by default, so that nobody asks whether absorbing states that cost
+    something are meant.
+    """
     num_states, num_actions = draw(st.integers(1, max_states)), draw(st.integers(1, max_actions))
     shape = num_states, num_actions
     P = draw(stochastic_matrices(num_states * num_actions, num_states))
     mask = draw(hnp.arrays(np.bool_, shape))
     mask[:, draw(st.integers(0, num_actions - 1))] = True
+    table = P.reshape(*shape, num_states)
+    prices = draw(hnp.arrays(np.float64, shape, elements=costs))
+    stays = np.array([(np.delete(table[s], s, axis=1) == 0).all() for s in range(num_states)])
     return {
-        "P": P.reshape(*shape, num_states),
-        "costs": draw(hnp.arrays(np.float64, shape, elements=costs)),
+        "P": table,
+        "costs": prices,
         "action_mask": mask,
+        "terminal": stays & (prices == 0).all(axis=1),
         "initial": draw(distributions(num_states)),
     }
 

@@ -23,7 +23,13 @@ import aggmaze
 import aggmaze.formats.gym_table
 import planners
 from aggmaze import MoveMDP, TabularEnv, TabularMDP, formats
-from tests.strategies import finite_costs, move_mdps, tabular_mdps, tabular_tables
+from tests.strategies import (
+    finite_costs,
+    move_mdps,
+    perpetuities,
+    tabular_mdps,
+    tabular_tables,
+)
 
 Model = MoveMDP | TabularMDP
 Array = NDArray[Any]
@@ -148,6 +154,7 @@ def masked_models(draw: st.DrawFn) -> Model:
 
 
 @with_quantecon
+@perpetuities
 class TestThereAndBack:
     @every_format
     @settings(max_examples=60, deadline=None)
@@ -371,6 +378,7 @@ def unambiguous(P: Array) -> bool:
     return P.shape[0] != P.shape[1]
 
 
+@perpetuities
 class TestMatrices:
     @settings(max_examples=60)
     @given(tables=tabular_tables())
@@ -549,7 +557,7 @@ class TestMatrices:
             ([np.eye(3)], [np.eye(3)] * 2, "rewards must .*got 2 matrices of shape"),
             ([np.eye(3)], ["a"], "rewards must hold real numbers"),
             ([np.eye(3) / 2], np.ones(3), r"state 0, action 0: probabilities sum to 0\.5"),
-            ([np.eye(3)], [np.nan, 0, 0], "state 0, action 0: cost nan must be finite"),
+            ([np.eye(3)], [np.nan, 0, 0], "state 0, action 0: reward nan must be finite"),
         ],
     )
     def test_pairs_that_are_none(self, P: Any, R: Any, message: str) -> None:
@@ -596,6 +604,7 @@ class TestMatrices:
 
 
 @with_quantecon
+@perpetuities
 class TestQuantEcon:
     R = (5.0, 10.0, -1.0)
     Q = ((0.5, 0.5), (0.0, 1.0), (0.0, 1.0))
@@ -675,7 +684,7 @@ class TestQuantEcon:
             model(a_indices=np.array([1, 1, 0]))
         with pytest.raises(ValueError, match="state 1 has no available action"):
             model(R=np.array([5.0, 10.0, -np.inf]))
-        with pytest.raises(ValueError, match="state 1, action 0: cost nan must be finite"):
+        with pytest.raises(ValueError, match="state 1, action 0: reward nan must be finite"):
             model(R=np.array([5.0, 10.0, np.nan]))
         with pytest.raises(ValueError, match=r"state 0, action 1: probabilities sum to 0\.5"):
             model(Q=np.array([(0.5, 0.5), (0.0, 0.5), (0.0, 1.0)]))
@@ -728,6 +737,7 @@ def test_a_quantecon_that_is_broken_says_so_itself(
 
 
 class TestFromFunction:
+    @perpetuities
     @settings(max_examples=60)
     @given(model=models)
     def test_a_function_that_reads_a_model(self, model: Model) -> None:
