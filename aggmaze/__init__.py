@@ -7,6 +7,7 @@ processes, ``aggmaze:StandardMaze-v0`` makes it.
 
 import gymnasium as _gym
 
+from aggmaze import kernel_cache as _kernel_cache  # noqa: F401  (before any kernel)
 from aggmaze.cartpole import DiscretizedCartPole
 from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
 from aggmaze.envs.nd_maze import NDMazeEnv

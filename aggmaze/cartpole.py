@@ -7,11 +7,12 @@ over a lattice of points, before every step:
 
     P(next cell | cell, action) = share of the points of the cell whose step ends in the next cell
 
-Sub-points matter: in one step of 0.02 s the centre of most cells stays in its own cell, so that
-a model made of centres alone knows no way to balance.  Against starts uniform in the cell, off the
-lattice, rows are off by .15 in total variation with 3 points along each axis and by .03 with 9;
-policies are no better for it.  The chain is a model of CartPole, not CartPole itself, which
-remembers where in its cell it is; how well a policy of the chain does there is found by running it.
+The points decide what the chain knows.  The outermost of k points along an axis is 1/(2k) of a
+cell's width from its edge: if no step of 0.02 s goes that far, the chain never changes cell along
+that axis, where CartPole does, and its policy is blind to it.  Position is the slow one, the cart
+goes .06 m in a step at most, hence the many points along it by default.  `cartpole_model` warns of
+axes that stand still.  The chain is a model of CartPole, not CartPole itself, which remembers where
+in its cell it is; how well a policy of the chain does there is found by running it.
 
 No equation of motion is written here.  Points are advanced by Gymnasium's own vectorised CartPole,
 with the constants of the environment at hand.
@@ -19,7 +20,9 @@ with the constants of the environment at hand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -29,6 +32,7 @@ import numpy as np
 import scipy.sparse as sp
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv, CartPoleVectorEnv
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import breadth_first_order
 
 from aggmaze.checks import check_integer, check_positive
 from aggmaze.grid import Grid
@@ -37,19 +41,20 @@ from aggmaze.memory import check_memory
 
 #: The axes of a state, in Gymnasium's order.
 AXES = ("position", "velocity", "angle", "angular velocity")
-#: Bins that balance for thousands of steps: see `DiscretizedCartPole`.
+#: Bins whose policies balance: see `DiscretizedCartPole`.
 DEFAULT_BINS = (8, 8, 12, 13)
 #: Velocities beyond which the outermost bins take all; a balancing policy seldom leaves them.
 VELOCITY_LIMITS = (3.0, 3.5)
-#: Points of a cell along each axis.
-DEFAULT_SUB_POINTS = 3
+#: Points of a cell along each axis.  With these and the default bins every axis changes cell about
+#: as often as in CartPole, and position does at any velocity, the slowest included.
+DEFAULT_SUB_POINTS = (24, 4, 3, 3)
 
 ACTION_NAMES = ("LEFT", "RIGHT")
 NUM_ACTIONS = len(ACTION_NAMES)
 # Points advanced at a time: few enough to stay in cache, enough to pay for the calls.
 _BLOCK = 2**17
-# About what a cell takes in a model whose actions each lead to a handful of cells.
-_BYTES_PER_CELL = 300
+# About what a cell takes while a model is made whose actions each lead to a dozen cells.
+_BYTES_PER_CELL = 1500
 # What a point takes while it is advanced.
 _BYTES_PER_POINT = 250
 # What the physics depends on, by the names that both of Gymnasium's CartPoles have for it.
@@ -211,21 +216,23 @@ class Cells:
         coords = np.clip(places, 0, np.array(self.bins) - 1).astype(np.int64)
         return coords @ np.array(self.grid.strides)
 
-    def points(self, states: ArrayLike, sub_points: int = 1) -> NDArray[np.float64]:
+    def points(
+        self, states: ArrayLike, sub_points: Sequence[int] = (1, 1, 1, 1)
+    ) -> NDArray[np.float64]:
         """Return points spread evenly over cells.
 
         Parameters
         ----------
         states : array_like of int, shape (N,)
-        sub_points : int
-            Points k along each axis; one is the centre.
+        sub_points : sequence of int
+            Points along each axis; one is the centre.
 
         Returns
         -------
-        ndarray of float, shape (N, k**4, 4)
+        ndarray of float, shape (N, prod(sub_points), 4)
         """
-        line = (np.arange(sub_points) + 0.5) / sub_points
-        offsets = np.stack(np.meshgrid(*[line] * len(self.bins), indexing="ij"), axis=-1)
+        lines = [(np.arange(k) + 0.5) / k for k in sub_points]
+        offsets = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1)
         corners = self.grid.coords(states)[:, np.newaxis]
         return (corners + offsets.reshape(-1, len(self.bins))) * self.widths - self.limits
 
@@ -245,8 +252,24 @@ class Cells:
         return np.append(shares, 0.0)
 
 
+def check_sub_points(sub_points: int | Iterable[int]) -> tuple[int, ...]:
+    """Return the number of points along each axis, given one number for all or one for each.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If that is not an integer of at least 1, or four of them.
+    """
+    if not np.iterable(sub_points):
+        return (check_integer("sub_points", sub_points, least=1),) * len(AXES)
+    return tuple(
+        check_integer(f"sub_points[{axis}]", n, least=1)
+        for axis, n in enumerate(_four("sub_points", sub_points))
+    )
+
+
 def cartpole_model(
-    cells: Cells, physics: Physics, *, sub_points: int = DEFAULT_SUB_POINTS
+    cells: Cells, physics: Physics, *, sub_points: int | Iterable[int] = DEFAULT_SUB_POINTS
 ) -> TabularMDP:
     """Return the exact model of the chain of cells.
 
@@ -256,39 +279,61 @@ def cartpole_model(
     ----------
     cells : Cells
     physics : Physics
-    sub_points : int
+    sub_points : int or sequence of int
         Points of a cell along each axis, all of which count alike.
+
+    Warns
+    -----
+    UserWarning
+        If no step changes cell along an axis of two bins or more, or no policy can fail: the chain
+        then knows less than CartPole does, and more sub-points or bins are needed.
 
     Raises
     ------
+    ValueError, TypeError
+        If ``sub_points`` are not an integer of at least 1, or four of them.
     MemoryError
         If more is needed than is available.
     """
-    return _model(cells, physics, check_integer("sub_points", sub_points, least=1))
+    chain = _chain(cells, physics, check_sub_points(sub_points))
+    for fault in chain.faults:
+        # Shown where an environment is made, or asked for its model.
+        warnings.warn(fault, stacklevel=3)
+    return chain.model
+
+
+class _Chain(NamedTuple):
+    """A model, and sentences on what it fails to show."""
+
+    model: TabularMDP
+    faults: tuple[str, ...]
 
 
 # Models cannot change, so environments made alike share theirs.
 @lru_cache(maxsize=2)
-def _model(cells: Cells, physics: Physics, sub_points: int) -> TabularMDP:
-    num_points = sub_points ** len(AXES)
+def _chain(cells: Cells, physics: Physics, sub_points: tuple[int, ...]) -> _Chain:
+    num_points = math.prod(sub_points)
     block = max(1, _BLOCK // (NUM_ACTIONS * num_points))
     check_memory(
         _BYTES_PER_CELL * cells.num_states + _BYTES_PER_POINT * NUM_ACTIONS * num_points * block,
         f"transitions of {cells.num_cells:,} cells",
     )
     counts, paid = [], []
+    changes = np.zeros(len(AXES), dtype=bool)  # whether a step changes cell along an axis
+    farthest = np.zeros(len(AXES))  # how far a step goes along an axis
     for first in range(0, cells.num_cells, block):
         states = np.arange(first, min(first + block, cells.num_cells))
         starts = cells.points(states, sub_points)[:, np.newaxis]
         shape = (len(states), NUM_ACTIONS, num_points)
         actions = np.broadcast_to(np.arange(NUM_ACTIONS)[:, np.newaxis], shape).reshape(-1)
-        after = physics.advance(
-            np.broadcast_to(starts, (*shape, len(AXES))).reshape(-1, len(AXES)), actions
-        )
+        points = np.broadcast_to(starts, (*shape, len(AXES))).reshape(-1, len(AXES))
+        after = physics.advance(points, actions)
         following = np.where(after.failed, cells.failure, cells.states(after.points))
         # One row for each state and action, an entry for each cell that a point comes to.
         counts.append(_summed(following, np.ones(len(following)), num_points, cells.num_states))
         paid.append(_summed(following, after.rewards, num_points, cells.num_states))
+        changes |= _changes(cells, states, counts[-1])
+        farthest = np.maximum(farthest, np.abs(after.points - points).max(axis=0))
     absorbed = sp.csr_array(
         (np.ones(NUM_ACTIONS), ([*range(NUM_ACTIONS)], [cells.failure] * NUM_ACTIONS)),
         shape=(NUM_ACTIONS, cells.num_states),
@@ -301,13 +346,68 @@ def _model(cells: Cells, physics: Physics, sub_points: int) -> TabularMDP:
     visits.data[: -len(absorbed.data)] /= num_points
     alike = np.repeat(costs.reshape(-1), np.diff(visits.indptr)) == outcome_costs
     terminal = np.arange(cells.num_states) == cells.failure
-    return TabularMDP(
+    model = TabularMDP(
         visits,
         costs,
         terminal=terminal,
         initial=cells.shares(*physics.start),
         outcome_costs=None if alike.all() else outcome_costs,
     ).validate()
+    return _Chain(model, _faults(cells, sub_points, changes, farthest, model))
+
+
+def _faults(
+    cells: Cells,
+    sub_points: tuple[int, ...],
+    changes: NDArray[np.bool_],
+    farthest: NDArray[np.float64],
+    model: TabularMDP,
+) -> tuple[str, ...]:
+    """Say in which ways the model knows less than CartPole does, and what to change."""
+    about = f"with bins {cells.bins} and sub_points {sub_points}"
+    faults = []
+    # A single bin is never left, whatever moves.
+    if frozen := np.flatnonzero(~changes & (np.array(cells.bins) > 1)).tolist():
+        needs = ", ".join(_need(AXES[axis], cells.widths[axis], farthest[axis]) for axis in frozen)
+        faults.append(
+            f"{about}, the model never changes cell along "
+            f"{', '.join(AXES[axis] for axis in frozen)}, where CartPole does: no point of a cell "
+            f"is within a step of its edge. Take more bins, or as sub_points {needs}"
+        )
+    if not _can_fail(model, cells.failure):
+        faults.append(
+            f"{about}, no policy of the model ever fails from where it starts, so that it tells "
+            "none from another. Take more bins or sub_points, and no smaller limits of position "
+            "and angle than the default ones"
+        )
+    return tuple(faults)
+
+
+def _need(axis: str, width: float, farthest: float) -> str:
+    """Say which sub-points put some of them within a step of a cell's edge."""
+    if farthest == 0:
+        return f"more along the others for {axis}"
+    return f"at least {math.floor(width / (2 * farthest)) + 1} along {axis}"
+
+
+def _changes(cells: Cells, states: NDArray[np.int64], visits: sp.csr_array) -> NDArray[np.bool_]:
+    """Return along which axes some step changes cell, given the visits from these states."""
+    before = np.repeat(np.repeat(states, NUM_ACTIONS), np.diff(visits.indptr))
+    inside = visits.indices != cells.failure
+    after = cells.grid.coords(visits.indices[inside])
+    return (after != cells.grid.coords(before[inside])).any(axis=0)
+
+
+def _can_fail(model: TabularMDP, failure: int) -> bool:
+    """Return whether some policy comes from a first state to the failed one."""
+    transitions = model.transitions
+    backwards = sp.csr_array(
+        (transitions.data, transitions.indices, transitions.indptr[::NUM_ACTIONS]),
+        shape=(model.num_states, model.num_states),
+    ).T.tocsr()
+    backwards.sum_duplicates()
+    failing = breadth_first_order(backwards, failure, return_predecessors=False)
+    return bool(model.initial[failing].any())
 
 
 def _summed(
@@ -337,22 +437,32 @@ class DiscretizedCartPole(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConst
 
     The chain alone, without the CartPole, is the environment DiscretizedCartPole-v0.
 
-    The bins decide whether a policy balances.  With gamma .99, the default limits and 200 episodes
-    of at most 2000 steps, the optimal policies lasted
+    Bins and sub-points decide whether a policy balances.  With gamma .99 and the default limits,
+    episodes of at most 20,000 steps from the seeds 0 to 7 ended as follows (by
+    ``scripts/bench/cartpole.py``).  The third and fourth column are the per cent of steps that
+    change the position's cell: in the model, and in CartPole from states uniform in their cells.
 
-    ================  =====  ==========  ========
-    bins              cells  mean steps  shortest
-    ================  =====  ==========  ========
-    (8, 8, 12, 13)     9984        2000      2000
-    (7, 7, 15, 15)    11025         307       262
-    (5, 5, 9, 9)       2025         234       209
-    (10, 10, 10, 10)  10000         203       140
-    (6, 6, 7, 8)       2016         203       139
-    ================  =====  ==========  ========
+    ================  ==============  =========  ========  ========  ======
+    bins              sub_points      model      CartPole  shortest  lasted
+    ================  ==============  =========  ========  ========  ======
+    (8, 8, 12, 13)    (24, 4, 3, 3)         4.0       4.0    20,000  8 of 8
+    (8, 8, 12, 13)    7                     3.3       4.0    20,000  8 of 8
+    (8, 8, 12, 13)    3                     0.0       4.0     2,527  1 of 8
+    (24, 8, 12, 13)   3                    12.2      13.2    20,000  8 of 8
+    (7, 7, 15, 15)    7                     2.1       3.4    20,000  8 of 8
+    (7, 7, 15, 15)    (24, 4, 3, 3)         3.5       3.4       235  0 of 8
+    (10, 10, 10, 10)  (24, 4, 3, 3)         5.1       5.1       142  0 of 8
+    (6, 6, 7, 8)      (24, 4, 3, 3)         2.9       2.8       139  0 of 8
+    (5, 5, 9, 9)      (24, 4, 3, 3)         2.1       2.3       214  0 of 8
+    (3, 3, 6, 3)      3                     0.0       0.9         8  0 of 8
+    ================  ==============  =========  ========  ========  ======
 
-    None lasts for ever.  A chain that forgets where in its cell the cart is hardly feels it drift,
-    and the cart ends up beyond the track: with the default bins the first of 1000 episodes after
-    2190 steps, and half of them within 5000.
+    Where the model never changes cell along an axis, or no policy of it can fail, asking for the
+    model warns.  Of k points along an axis, the outermost is ``limit / (bins * k)`` from the edge
+    of its cell, and has to come to the other side in one step.  A step goes at most 0.06 m,
+    0.2 m/s, 0.07 rad and 0.35 rad/s with the default limits: whoever is warned takes more
+    sub-points or more bins along the axes named.  That an axis of one bin stays in it is no reason
+    to warn.
 
     Parameters
     ----------
@@ -365,17 +475,21 @@ class DiscretizedCartPole(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConst
         lies beyond.  By default where the pole counts as fallen for position and angle, 3 and 3.5
         for the velocities.  Points of a cell lie within the limits: smaller ones for position or
         angle make a chain that never falls, and a policy that does at once.
-    sub_points : int
-        Points of a cell along each axis over which the model averages, 3 by default.
+    sub_points : int or sequence of int
+        Points of a cell over which the model averages, along each axis or along all of them;
+        (24, 4, 3, 3) by default.
 
     Raises
     ------
     TypeError
-        If there is no CartPole inside.
+        If there is no CartPole inside, or bins or sub-points are not integers.
     ValueError
-        If bins or limits are not four positive numbers, or something changes the observations,
-        rewards or actions of the CartPole inside.
+        If bins or limits are not four positive numbers, sub-points not one or four of at least 1,
+        or something changes the observations, rewards or actions of the CartPole inside.
     """
+
+    #: Cells are not all of a state, so that returns differ from what the model promises.
+    model_is_approximate = True
 
     def __init__(
         self,
@@ -383,7 +497,7 @@ class DiscretizedCartPole(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConst
         *,
         bins: Iterable[int] = DEFAULT_BINS,
         limits: Iterable[float] | None = None,
-        sub_points: int = DEFAULT_SUB_POINTS,
+        sub_points: int | Iterable[int] = DEFAULT_SUB_POINTS,
     ) -> None:
         cartpole = env.unwrapped
         if not isinstance(cartpole, CartPoleEnv):
@@ -391,7 +505,7 @@ class DiscretizedCartPole(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConst
         _refuse_changes(env, cartpole)
         self._physics = Physics.of(cartpole)
         self.cells = Cells.of(self._physics, bins, limits)
-        self._sub_points = check_integer("sub_points", sub_points, least=1)
+        self._sub_points = check_sub_points(sub_points)
         gym.utils.RecordConstructorArgs.__init__(
             self, bins=self.cells.bins, limits=self.cells.limits, sub_points=self._sub_points
         )
@@ -400,7 +514,13 @@ class DiscretizedCartPole(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConst
         self._action_space = gym.spaces.Discrete(NUM_ACTIONS)
 
     def transition_model(self) -> TabularMDP:
-        """Return the exact model of the chain of cells, its physics as it was at the wrapping."""
+        """Return the exact model of the chain of cells, its physics as it was at the wrapping.
+
+        Warns
+        -----
+        UserWarning
+            As `cartpole_model`.
+        """
         return cartpole_model(self.cells, self._physics, sub_points=self._sub_points)
 
     def action_masks(self) -> NDArray[np.bool_]:

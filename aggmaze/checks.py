@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
 import operator
@@ -13,7 +14,14 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Refuse a value that is not one of the choices, listing them."""
     names = list(choices)
     if value not in names:
-        raise ValueError(f"{name} must be one of {', '.join(names)}, got {value!r}")
+        hint = did_you_mean(value, names)
+        raise ValueError(f"{name} must be one of {', '.join(names)}, got {value!r}{hint}")
+
+
+def did_you_mean(value: Any, choices: Iterable[str]) -> str:
+    """Return the end of a message that suggests the choice nearest to a value; "" if none is."""
+    close = difflib.get_close_matches(str(value), list(choices), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def check_finite(name: str, value: Any) -> None:
@@ -26,6 +34,12 @@ def check_positive(name: str, value: Any) -> None:
     """Refuse what is not a finite real number above 0."""
     if not is_real(value) or not 0.0 < value < math.inf:
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
+
+
+def check_time_limit(value: Any) -> None:
+    """Refuse a time limit that is neither None nor a positive number of seconds."""
+    if value is not None and not (is_real(value) and value > 0):
+        raise ValueError(f"time_limit must be a positive number of seconds, got {value!r}")
 
 
 def check_share(name: str, value: Any) -> None:

@@ -7,8 +7,14 @@ from typing import Any
 import gymnasium as gym
 from gymnasium import wrappers
 
+from aggmaze.dynamics import contradiction
 from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
+
+
+class NoModelError(TypeError, ValueError):
+    """There is no model of what the steps of an environment do."""
+
 
 # The `step` of wrappers under which the model of the environment inside still holds; a subclass
 # with a step of its own is not among them.
@@ -39,21 +45,25 @@ def env_model(env: gym.Env[Any, Any]) -> TabularMDP | MoveMDP:
     ----------
     env : gymnasium.Env
         It offers ``transition_model()``, or a table ``P`` as Gymnasium's toy-text environments do.
+        A table is compared with the environment's steps, a thousand on a copy, as far as a copy
+        can be made and half a second goes.
 
     Raises
     ------
+    NoModelError
+        If there is no model in it, its steps are found to do what its ``P`` denies, or it sits
+        under a wrapper that may change rewards or actions.  It is a ValueError and a TypeError.
     ValueError
-        If the model is not valid, or the environment sits under a wrapper that may change rewards
-        or actions.
+        If the model is not valid.
     TypeError
-        If there is no model in it.
+        If ``transition_model()`` returns something else.
     """
     inner: Any = env
     while isinstance(inner, gym.Wrapper):
         if hasattr(type(inner), "transition_model"):
             break  # it knows what it does to the model
         if type(inner).step not in _HARMLESS_STEPS:
-            raise ValueError(
+            raise NoModelError(
                 f"wrapper {type(inner).__name__} may change rewards or actions, so the model of "
                 "the environment inside need not hold; give the environment below it, or define "
                 "transition_model() on the wrapper"
@@ -68,8 +78,17 @@ def env_model(env: gym.Env[Any, Any]) -> TabularMDP | MoveMDP:
             )
         return model.validate()
     if hasattr(inner, "P"):
-        return TabularMDP.from_gym_P(inner.P, initial=getattr(inner, "initial_state_distrib", None))
-    raise TypeError(
+        model = TabularMDP.from_gym_P(
+            inner.P, initial=getattr(inner, "initial_state_distrib", None)
+        )
+        denied = contradiction(inner)
+        if denied:
+            raise NoModelError(
+                f"the table P of {_name(env)} is not what its steps do: {denied}; to plan for the "
+                "table all the same, give env.unwrapped.P"
+            )
+        return model
+    raise NoModelError(
         f"{_name(env)} exposes no transition model: it has neither transition_model() nor P"
     )
 

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,7 +43,8 @@ class Grid:
     def __init__(self, shape: Iterable[int]) -> None:
         if not isinstance(shape, Iterable):
             raise TypeError(f"shape must be a sequence of integers such as (20, 20), got {shape!r}")
-        entries = tuple(shape)
+        given: Any = shape
+        entries: Any = given if isinstance(given, str) else tuple(given)  # text is told whole
         try:
             sizes = tuple(operator.index(n) for n in entries)
         except TypeError:

@@ -27,6 +27,7 @@ from aggmaze.formats.gym_table import read_gym_P
 from aggmaze.formats.matrices import read_matrices, read_mdptoolbox
 from aggmaze.formats.tables import check_probabilities, table, without_rounding
 from aggmaze.sampling import sample_entry, sums_below
+from aggmaze.summary import in_one_line
 
 # A row may miss 1 by this much: what printing and adding probabilities loses, no more.
 ROW_SUM_TOLERANCE = 1e-9
@@ -197,6 +198,13 @@ class TabularMDP(Exports, Immutable):
         ):
             object.__setattr__(self, name, value)
 
+    def __repr__(self) -> str:
+        added = f" ({self.num_added_states} added)" if self.num_added_states else ""
+        return (
+            f"TabularMDP({self.num_states:,} states{added}, {self.num_actions} actions, "
+            f"{np.count_nonzero(self.terminal):,} terminal, {self.transitions.nnz:,} transitions)"
+        )
+
     @property
     def num_states(self) -> int:
         """Number of states S."""
@@ -355,10 +363,12 @@ class TabularMDP(Exports, Immutable):
             refuse(
                 row_of_entry[bad[0]], f"outcome cost {self.outcome_costs[bad[0]]} must be finite"
             )
-        weighted = self.transitions.data * self.outcome_costs
+        weighted = self.transitions.data * np.where(
+            available[row_of_entry], self.outcome_costs, 0.0
+        )
         means = np.bincount(row_of_entry, weights=weighted, minlength=len(available))
         size = np.bincount(row_of_entry, weights=np.abs(weighted), minlength=len(available))
-        costs = self.costs.reshape(-1)
+        costs = np.where(available, self.costs.reshape(-1), 0.0)
         bad = np.flatnonzero(available & (np.abs(means - costs) > 1e-9 * (size + np.abs(costs))))
         if len(bad):
             refuse(bad[0], f"cost {costs[bad[0]]} is not the mean {means[bad[0]]} of its outcomes'")
@@ -557,6 +567,8 @@ class Rows:
     costs: NDArray[np.float64]
     action_mask: NDArray[np.bool_]
     outcome_costs: NDArray[np.float64]
+
+    __repr__ = in_one_line
 
     @cached_property
     def num_states(self) -> int:

@@ -112,6 +112,12 @@ class MoveMDP(Exports, Immutable):
         object.__setattr__(self, "initial", distribution)
         object.__setattr__(self, "bump_cost", float(bump_cost))
 
+    def __repr__(self) -> str:
+        return (
+            f"MoveMDP({self.num_states:,} states, {self.num_actions} moves, p={self.p:g}, "
+            f"{np.count_nonzero(self.terminal):,} terminal)"
+        )
+
     @property
     def num_states(self) -> int:
         """Number of states S."""

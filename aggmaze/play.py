@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 import aggmaze
 from aggmaze import keys
 from aggmaze.action_values import action_values
+from aggmaze.checks import check_integer
 from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
 from aggmaze.envs.maze import MazeEnv
 from aggmaze.envs.tabular import Model
 from aggmaze.move_mdp import MoveMDP
 from aggmaze.rendering.window import Key, Window
 from aggmaze.settings import make_env
+from aggmaze.summary import in_one_line
 
 _FRAMES_PER_SECOND = 60
 
@@ -46,6 +48,8 @@ class Advice:
     values: NDArray[np.float64]
     policy: NDArray[np.int64]
     gamma: float
+
+    __repr__ = in_one_line
 
 
 Adviser = Callable[[Model], Advice]
@@ -251,9 +255,16 @@ def play(
     return game
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as all commands of this project do."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"error: {message}; see {self.prog} --help\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="python -m aggmaze.play",
         description="Walk by the keyboard; `aggmaze play` knows the best way as well.",
         epilog="Ends with 0, 2 on bad use, 130 on Ctrl-C.",
@@ -267,10 +278,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=[],
         help="argument of the environment: --set shape=8,8",
     )
-    parser.add_argument("--seed", type=int, help="seeds the episodes")
+    parser.add_argument("--seed", type=int, action="append", help="seeds the episodes")
     given = parser.parse_args(arguments)
+    if len(seeds := given.seed or [None]) > 1:
+        parser.error(f"--seed is given {len(seeds)} times")
     try:
-        play(make_env(given.env_id, given.settings, render_mode="human"), seed=given.seed)
+        seed = None if seeds[0] is None else check_integer("--seed", seeds[0])
+        play(make_env(given.env_id, given.settings, render_mode="human"), seed=seed)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

@@ -203,6 +203,24 @@ def step_moves(tables, terminal, rules, batch):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def step_own_moves(tables, terminal, rules, batch):  # type: ignore[no-untyped-def]
+    """Advance a batch in which each environment has moves of its own, as `step_moves`.
+
+    ``tables`` is ``(successors, move_costs, p, bump_costs)``, as for `sample_move`, but with costs
+    of shape (N, S, M) and (N,).
+    """
+    successors, move_costs, p, bump_costs = tables
+    states, actions, uniforms = batch.states, batch.actions, batch.uniforms
+    costs, probabilities = batch.rewards, batch.probabilities
+    for i in range(len(states)):
+        own = successors, move_costs[i], p, bump_costs[i]
+        states[i], costs[i], probabilities[i] = sample_move(
+            own, states[i], actions[i], uniforms[0, i]
+        )
+    _settle(terminal, rules, batch)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def step_entries(tables, terminal, rules, batch):  # type: ignore[no-untyped-def]
     """Advance a batch in a sparse table, as `step_moves`; its tables are as for `sample_entry`."""
     states, actions, uniforms = batch.states, batch.actions, batch.uniforms

@@ -10,23 +10,41 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
+from aggmaze.checks import did_you_mean
+from aggmaze.files import readable_file
+
+#: What environments mean to raise where an argument is wrong.
+_REFUSALS = (ValueError, OSError, ModuleNotFoundError, MemoryError, gym.error.Error)
+
 
 def make_env(env_id: str, settings: Iterable[str], **arguments: Any) -> gym.Env[Any, Any]:
     """Make an environment from its id and settings ``key=value``.
+
+    A ``layout`` may be the name of a ``.txt`` file, which is then read.
 
     Parameters
     ----------
     env_id : str
     settings : iterable of str
     **arguments
-        Further arguments for the environment.
+        Further arguments for the environment, not to be set.
 
     Raises
     ------
     ValueError
-        If there is no such id, or the environment takes no such argument, or refuses its value.
+        If there is no such id, a key is given twice or not to be set, or the environment takes no
+        such argument, or refuses its value.
+    TypeError
+        If it refuses the type of a value.
+    FileNotFoundError, IsADirectoryError
+        If that is what is there instead of the file of a layout.
     """
-    given = dict(map(parse_setting, settings))
+    given = parse_settings(settings)
+    for name in arguments:
+        if name in given:
+            raise ValueError(
+                f"--set {name}={given[name]!r}: here {name} is always {arguments[name]!r}"
+            )
     try:
         spec = gym.spec(env_id)
     except gym.error.Error as error:
@@ -39,8 +57,46 @@ def make_env(env_id: str, settings: Iterable[str], **arguments: Any) -> gym.Env[
             allowed = [parameter.name for parameter in parameters] + ["max_episode_steps"]
             for name in given:
                 if name not in allowed:
-                    raise ValueError(f"{env_id} takes no {name!r}; it takes {', '.join(allowed)}")
-    return gym.make(env_id, **{**given, **arguments})
+                    raise ValueError(
+                        f"{env_id} takes no {name!r}{did_you_mean(name, allowed)}; it takes "
+                        f"{', '.join(allowed)}"
+                    )
+    if "layout" in given:
+        given["layout"] = _read_layout(given["layout"])
+    try:
+        return gym.make(env_id, **{**given, **arguments})
+    except TypeError as error:
+        # Gymnasium's own says in addition how Gymnasium called the environment.
+        cause = error.__cause__
+        raise (cause if isinstance(cause, TypeError) else error) from None
+    except _REFUSALS:
+        raise
+    except Exception as error:
+        if not given:
+            raise
+        words = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        raise ValueError(
+            f"{env_id} cannot be made with {words}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def parse_settings(
+    settings: Iterable[str], option: str = "--set", example: str = "shape=50,50"
+) -> dict[str, Any]:
+    """Return keys and values of settings ``key=value``, as `parse_setting` reads them.
+
+    Raises
+    ------
+    ValueError
+        If a setting is none, or a key is given twice.
+    """
+    given: dict[str, Any] = {}
+    for setting in settings:
+        name, value = parse_setting(setting, option, example)
+        if name in given:
+            raise ValueError(f"{option} {name} is given twice: as {given[name]!r} and as {value!r}")
+        given[name] = value
+    return given
 
 
 def parse_setting(
@@ -57,3 +113,11 @@ def parse_setting(
         return name, ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return name, text
+
+
+def _read_layout(layout: Any) -> Any:
+    """Return the text in a file where a layout is the name of one, else the layout as it is."""
+    if not (isinstance(layout, str) and layout.endswith(".txt")):
+        return layout
+    with readable_file(layout, "a maze as text") as file:
+        return file.read().decode("utf-8")

@@ -6,23 +6,27 @@
 >>> rollouts = planners.rollout(env, result, episodes=10, seed=0)
 """
 
+from aggmaze.env_model import NoModelError
 from planners.adapters import as_model
-from planners.diagnostics import Arrival, arrival
+from planners.diagnostics import Arrival, ArrivalProgress, arrival
 from planners.evaluation import evaluate
 from planners.iterate import Progress
 from planners.normalize import normalized
 from planners.policies import greedy, q_values
-from planners.regret import with_regret
+from planners.regret import with_regret, with_shaping
 from planners.result import History, NotSolvedError, SolveResult, Status
-from planners.rollout import Rollouts, rollout
+from planners.rollout import RolloutProgress, Rollouts, rollout
 from planners.solve import METHODS, solve
 
 __all__ = [
     "METHODS",
     "Arrival",
+    "ArrivalProgress",
     "History",
+    "NoModelError",
     "NotSolvedError",
     "Progress",
+    "RolloutProgress",
     "Rollouts",
     "SolveResult",
     "Status",
@@ -35,4 +39,5 @@ __all__ = [
     "rollout",
     "solve",
     "with_regret",
+    "with_shaping",
 ]

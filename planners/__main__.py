@@ -1,5 +1,5 @@
 """``python -m planners`` is the command ``aggmaze``."""
 
-from planners.cli import main
+from aggmaze_command import main
 
 main()

@@ -30,11 +30,13 @@ def as_model(source: Any) -> Model:
 
     Raises
     ------
+    NoModelError
+        If an environment has no model, its steps are found to do what its ``P`` denies, or it sits
+        under a wrapper that may change rewards or actions.  It is a ValueError and a TypeError.
     ValueError
-        If the model is not valid, or the environment sits under a wrapper that may change rewards
-        or actions.
+        If the model is not valid.
     TypeError
-        If there is no model in it.
+        If the source is none of these.
     """
     if isinstance(source, TabularMDP | MoveMDP):
         return source.validate()

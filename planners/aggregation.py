@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,6 +33,9 @@ _BLOCK = 2048
 # Reading the block of each draw costs more than sorting the states once, from so many draws for
 # each state that a block holds.
 _READS_PER_STATE = 16
+# Draws that are made at once: of each state, and at least.
+_DRAWS_PER_STATE = 8
+_LEAST_DRAWS = 1 << 16
 # States compared at once in the search for a member.
 _CHUNK = 64
 
@@ -145,6 +149,23 @@ def aggregate_by_value(
         kept = np.arange(num_codes)
     midpoints = np.asarray(low + (bins + 0.5) * epsilon, dtype=np.float64)
     return Aggregation(codes, kept, num_codes, sizes, midpoints, counts)
+
+
+def representatives(
+    aggregation: Aggregation, rng: np.random.Generator, num_draws: int
+) -> Iterator[NDArray[np.int64]]:
+    """Yield so often states drawn uniformly from each mega-state, shape (K,).
+
+    What is drawn does not depend on how many draws are made at once: no more than keep the memory
+    that they take in proportion to the states, however many are wanted.
+    """
+    most = max(_DRAWS_PER_STATE * len(aggregation.codes), _LEAST_DRAWS)
+    at_once = max(1, most // aggregation.num_megastates)
+    while num_draws > 0:
+        count = min(num_draws, at_once)
+        uniforms = rng.random((count, aggregation.num_megastates))
+        yield from draw_representatives(aggregation, uniforms)
+        num_draws -= count
 
 
 def draw_representatives(

@@ -10,7 +10,7 @@ not depend on the number of threads.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import ModuleType
 from typing import Any, Protocol
@@ -23,12 +23,11 @@ from aggmaze.move_mdp import MoveMDP
 from planners import compiling
 from planners.kernels import moves, sparse
 from planners.kernels.choice import IN_ORDER
+from planners.kernels.choice import UNIT_ROUNDOFF as UNIT_ROUNDOFF
 from planners.threads import over_blocks
 
 Model = TabularMDP | MoveMDP
 
-# Half the distance from 1 to the next number: the largest relative error of one rounding.
-UNIT_ROUNDOFF = 2.0**-53
 # Covers what results below the least normal number lose beyond that.
 UNDERFLOW = float(np.finfo(np.float64).tiny)
 
@@ -51,6 +50,9 @@ class Sweep:
     in_place : bool
         Whether states were backed up one after another, each from the new values of those before
         it; V is then what there was before.
+    image : ndarray of float, shape (S,), optional
+        The array that received TV, so that no other is taken for it; None for a sweep by a policy
+        or on other costs, whose image is not TV.
     """
 
     residual_low: float
@@ -58,11 +60,16 @@ class Sweep:
     low: float
     high: float
     in_place: bool = False
+    image: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
 
     @property
     def residual(self) -> float:
         """Sup norm of ``TV - V``."""
         return max(-self.residual_low, self.residual_high)
+
+
+def _no_limit() -> None:
+    """Let every loop go on."""
 
 
 class Backups(Protocol):
@@ -83,6 +90,10 @@ class Backups(Protocol):
     @property
     def num_threads(self) -> int:
         """Number of threads that sweeps may use; no value depends on it."""
+
+    @property
+    def checkpoint(self) -> Callable[[], None]:
+        """What long loops call now and then; raises where time is up."""
 
     @property
     def tables(self) -> tuple[NDArray[Any], ...]:
@@ -171,10 +182,12 @@ class _CompiledBackups:
         kernels: ModuleType,
         tables: tuple[NDArray[Any], ...],
         work: int,
+        checkpoint: Callable[[], None],
     ) -> None:
         self.model = model
         self.gamma = gamma
         self.num_threads = num_threads
+        self.checkpoint = checkpoint
         self.tables = tables
         self.work = work
         self.max_cost = 0.0
@@ -196,8 +209,8 @@ class _CompiledBackups:
     ) -> Sweep:
         """Write TV into ``out``."""
         if actions is None:
-            return self._sweep(self._kernels.sweep, V, out)
-        return self._sweep(self._kernels.greedy_sweep, V, out, actions)
+            return self._sweep(self._kernels.sweep, V, out, image=out)
+        return self._sweep(self._kernels.greedy_sweep, V, out, actions, image=out)
 
     def gauss_seidel(
         self,
@@ -206,11 +219,12 @@ class _CompiledBackups:
         reverse: bool = False,
     ) -> Sweep:
         """Back up each state in place."""
+        self.checkpoint()
         states = IN_ORDER if order is None else readonly(order)
         residual_low, residual_high, low, high = self._kernels.gauss_seidel(
             *self.tables, self.gamma, V, states, reverse, 0, len(V)
         )
-        return Sweep(residual_low, residual_high, low, high, in_place=True)
+        return Sweep(residual_low, residual_high, low, high, in_place=True, image=V)
 
     def policy_sweep(
         self, policy: NDArray[np.int32], V: NDArray[np.float64], out: NDArray[np.float64]
@@ -248,13 +262,21 @@ class _CompiledBackups:
         return policy
 
     def _sweep(
-        self, kernel: Callable[..., Any], *arguments: Any, tables: tuple[Any, ...] | None = None
+        self,
+        kernel: Callable[..., Any],
+        *arguments: Any,
+        tables: tuple[Any, ...] | None = None,
+        image: NDArray[np.float64] | None = None,
     ) -> Sweep:
         extremes = self._over_states(kernel, *arguments, tables=tables)
         residual_low, residual_high, low, high = zip(*extremes, strict=True)
         # Adding 0 makes -0 to 0: which of the two is found depends on the order of the states.
         return Sweep(
-            min(residual_low) + 0.0, max(residual_high) + 0.0, min(low) + 0.0, max(high) + 0.0
+            min(residual_low) + 0.0,
+            max(residual_high) + 0.0,
+            min(low) + 0.0,
+            max(high) + 0.0,
+            image=image,
         )
 
     def _over_states(
@@ -264,6 +286,7 @@ class _CompiledBackups:
         discounted: bool = True,
         tables: tuple[Any, ...] | None = None,
     ) -> list[Any]:
+        self.checkpoint()
         tables = self.tables if tables is None else tables
         arguments = (*tables, *([self.gamma] if discounted else []), *arguments)
         return over_blocks(
@@ -277,7 +300,13 @@ class _CompiledBackups:
 class MoveBackups(_CompiledBackups):
     """Backups of a `MoveMDP`."""
 
-    def __init__(self, model: MoveMDP, gamma: float, num_threads: int) -> None:
+    def __init__(
+        self,
+        model: MoveMDP,
+        gamma: float,
+        num_threads: int,
+        checkpoint: Callable[[], None] = _no_limit,
+    ) -> None:
         super().__init__(
             model,
             gamma,
@@ -285,6 +314,7 @@ class MoveBackups(_CompiledBackups):
             moves,
             (readonly(model.successors), readonly(model.move_costs), *model.slip_weights),
             model.successors.size,
+            checkpoint,
         )
         self.max_cost = float(max(self._over_states(moves.largest_cost, discounted=False)))
         self._slips = model.p < 1.0
@@ -304,7 +334,9 @@ class MoveBackups(_CompiledBackups):
         """Write TV into ``out``."""
         if not self._by_vectors:
             return super().sweep(V, out, actions)
-        return self._sweep(moves.vector_sweep, V, out, actions, tables=self._vector_tables)
+        return self._sweep(
+            moves.vector_sweep, V, out, actions, tables=self._vector_tables, image=out
+        )
 
     @cached_property
     def _vector_tables(self) -> tuple[Any, ...]:
@@ -344,7 +376,13 @@ class MoveBackups(_CompiledBackups):
 class SparseBackups(_CompiledBackups):
     """Backups of a `TabularMDP`."""
 
-    def __init__(self, model: TabularMDP, gamma: float, num_threads: int) -> None:
+    def __init__(
+        self,
+        model: TabularMDP,
+        gamma: float,
+        num_threads: int,
+        checkpoint: Callable[[], None] = _no_limit,
+    ) -> None:
         matrix = model.transitions
         super().__init__(
             model,
@@ -360,6 +398,7 @@ class SparseBackups(_CompiledBackups):
                 readonly(model.terminal),
             ),
             int(matrix.nnz),
+            checkpoint,
         )
         self.max_cost = float(np.abs(model.costs).max(where=model.action_mask, initial=0.0))
         error, self.most_left, longest = model.row_sums
@@ -377,8 +416,10 @@ class SparseBackups(_CompiledBackups):
     ) -> Sweep:
         """Write TV into ``out``."""
         if actions is None:
-            return self._sweep(sparse.sweep, V, out, tables=self._unsigned_tables)
-        return self._sweep(sparse.greedy_sweep, V, out, actions, tables=self._unsigned_tables)
+            return self._sweep(sparse.sweep, V, out, tables=self._unsigned_tables, image=out)
+        return self._sweep(
+            sparse.greedy_sweep, V, out, actions, tables=self._unsigned_tables, image=out
+        )
 
     def rounding(self, max_value: float) -> float:
         """Bound the rounding error of a backup.
@@ -405,8 +446,13 @@ def _rounding(operations: float, size: float) -> float:
     return operations * UNIT_ROUNDOFF * size + UNDERFLOW if size > 0 else 0.0
 
 
-def backups(model: Model, gamma: float, num_threads: int = 1) -> Backups:
+def backups(
+    model: Model,
+    gamma: float,
+    num_threads: int = 1,
+    checkpoint: Callable[[], None] = _no_limit,
+) -> Backups:
     """Return the backups of a model at a discount in [0, 1)."""
     if isinstance(model, MoveMDP):
-        return MoveBackups(model, gamma, num_threads)
-    return SparseBackups(model, gamma, num_threads)
+        return MoveBackups(model, gamma, num_threads, checkpoint)
+    return SparseBackups(model, gamma, num_threads, checkpoint)

@@ -13,23 +13,37 @@ so where there are any, max r counts as at least 0 and min r as at most 0.
 Where V is 0 in terminal states, only the others need to be shifted, so that the sums of rows are
 those over states that are not terminal: gamma times the largest of them takes the place of gamma.
 
-A sweep in place computes V'(s) = T_s(M) from a mixture M of V and V'.  Let d >= 0 bound V' - V;
-then V' <= M + d, so T_s(V' + D) <= T_s(M) + gamma (d + D) <= V'(s) + D for any D from
-gamma d / (1 - gamma) on, and V* <= V' + D.  That is the bound above on TV, with the range of r
-reaching 0.  It holds too where a state's loops to itself are solved for, since V'(s) then is among
-what M holds.
+A sweep in place computes V'(s) = T_s(M) + e_s from a mixture M of V and V', with a rounding
+|e_s| <= e.  Let d >= 0 bound V' - V; then V' <= M + d, so
+
+    T_s(V' + D) <= T_s(M) + gamma (d + D) <= V'(s) + e + gamma (d + D) <= V'(s) + D
+
+for any D from (gamma d + e) / (1 - gamma) on, and V* <= V' + D.  It holds too where a state's loops
+to itself are solved for, since V'(s) then is among what M holds.
 
 The computed TV is off by at most `Backups.rounding`, so the range of r is widened by that before
-use, and the result by the roundings of this file.
+use, and the result by the roundings of this file.  Kernels skip what is no number when they look
+for extremes, so only `Certifier.check`, which looks at the values themselves, certifies a result.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planners.bellman import UNIT_ROUNDOFF, Backups, Sweep
+from planners.krylov import sup_norm
+
+#: No cost-to-go may be larger: sums of a few such numbers and of costs do not overflow.
+LARGEST_VALUE = 1e300
+#: (1 - gamma) times this bounds costs and first values: methods add up whole horizons of them.
+LARGEST_START = 1e285
+
+# So many times the least tolerance can be certified, where costs are not much larger than values.
+_SURELY = 8
 
 # Each bound takes fewer than eight roundings.
 _SLIP = 16 * UNIT_ROUNDOFF
@@ -42,6 +56,7 @@ class Certificate:
     Parameters
     ----------
     low, high : float
+        -inf and +inf where nothing is known.
     allowance : float
         What of the half width is due to the rounding of backups: no more sweeps remove it.
     """
@@ -50,10 +65,16 @@ class Certificate:
     high: float
     allowance: float
 
+    def __post_init__(self) -> None:
+        # NaN would pass for small in comparisons, and so would an empty interval.
+        if not self.low <= self.high:
+            object.__setattr__(self, "low", -math.inf)
+            object.__setattr__(self, "high", math.inf)
+
     @property
     def midpoint(self) -> float:
         """What to add to V for the smallest bound; 0 where there is none."""
-        return (self.low + self.high) / 2 if np.isfinite(self.high - self.low) else 0.0
+        return (self.low + self.high) / 2 if math.isfinite(self.high - self.low) else 0.0
 
     @property
     def half_width(self) -> float:
@@ -66,6 +87,48 @@ class Certificate:
         return max(-self.low, self.high, 0.0)
 
 
+@dataclass(frozen=True)
+class Check:
+    """What a full sweep, made for the purpose, says of values V, whoever computed them.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Bounds on ``V* - V``.
+    size : float
+        Bounds |V|.
+    rounding : float
+        Bounds the error of each backup.
+    largest : float
+        gamma times the largest sum of a row.
+    """
+
+    certificate: Certificate
+    size: float
+    rounding: float
+    largest: float
+
+    def bound(self, shift: float = 0.0) -> float:
+        """Return the sup-norm bound of V + shift, as it is rounded."""
+        low, high = self.certificate.low, self.certificate.high
+        if shift == 0.0:
+            return self.certificate.radius
+        moved = max(high - shift, shift - low)
+        return moved + 2 * UNIT_ROUNDOFF * (moved + self.size + abs(shift))
+
+    def policy_bound(self, slack: float) -> float:
+        """Return what a policy loses at most whose backups, as computed, exceed TV by ``slack``.
+
+        ``T_pi V <= TV + x`` with ``x = slack + 2 rounding`` gives ``V_pi <= V + d`` for
+        ``d = high + x / (1 - gamma sigma)``, sigma the largest sum of a row.
+        """
+        if not (self.largest < 1 and self.size < math.inf):
+            return math.inf
+        certificate = self.certificate
+        lost = (slack + 2 * self.rounding) / (1 - self.largest)
+        return (certificate.high - certificate.low + lost) * (1 + _SLIP)
+
+
 class Certifier:
     """Turns what a sweep saw into bounds on V*."""
 
@@ -73,6 +136,7 @@ class Certifier:
         self.backups = backups
         self._gamma = backups.gamma
         terminal = backups.model.terminal
+        self._terminal = np.flatnonzero(terminal)
         self._some_terminal, self._all_terminal = bool(terminal.any()), bool(terminal.all())
         # gamma times the largest and the least sum of a row, and the largest over states that are
         # not terminal.
@@ -81,15 +145,15 @@ class Certifier:
         self._largest_left = gamma * (min(1.0, backups.most_left) + error)
 
     def of_argument(self, sweep: Sweep, anchored: bool = False) -> Certificate:
-        """Return the bounds on ``V* - V`` for the V that was swept.
+        """Return the bounds on ``V* - V`` for the V that was swept, not in place.
 
         ``anchored`` says that V is 0 in terminal states.
         """
         if self._all_terminal:
             return Certificate(sweep.residual_low, sweep.residual_high, 0.0)
-        residuals, rounding = self._residuals(sweep, anchored)
-        low, high = (_amplified(residual, g) for residual, g in residuals)
-        return self._widened(low, high, 0.0, rounding)
+        rounding = self._rounding(sweep)
+        low, high = (_amplified(residual, g) for residual, g in self._ends(sweep, anchored))
+        return self._widened(low, high, rounding)
 
     def of_image(self, sweep: Sweep, anchored: bool = False) -> Certificate:
         """Return the bounds on ``V* - TV`` for the TV that the sweep computed.
@@ -98,17 +162,64 @@ class Certifier:
         """
         if self._all_terminal:
             return Certificate(0.0, 0.0, 0.0)
-        residuals, rounding = self._residuals(sweep, anchored)
-        low, high = (g * _amplified(residual, g) for residual, g in residuals)
-        # TV is computed, and so is its sum with the midpoint.
-        size = max(-sweep.low, sweep.high) + max(-low, high)
-        return self._widened(low, high, rounding + 4 * UNIT_ROUNDOFF * size, rounding)
+        rounding = self._rounding(sweep)
+        low, high = (g * _amplified(residual, g) for residual, g in self._ends(sweep, anchored))
+        if sweep.in_place:
+            # Its rounding recurs in every state that the next ones are computed from.
+            g = self._largest_left if anchored else self._largest
+            low -= _amplified(rounding, g)
+            high += _amplified(rounding, g)
+        else:
+            low -= rounding
+            high += rounding
+        # The sum of TV with the midpoint is rounded too.
+        slack = 4 * UNIT_ROUNDOFF * (max(-sweep.low, sweep.high) + max(-low, high))
+        return self._widened(low - slack, high + slack, rounding)
+
+    def check(self, V: NDArray[np.float64], image: NDArray[np.float64]) -> Check:
+        """Sweep values, shape (S,), into ``image`` and return what that says of them.
+
+        What is no number, or too large to compute with, leaves nothing known.
+        """
+        sweep = self.backups.sweep(V, image)
+        anchored = not V[self._terminal].any()
+        certificate = self.of_argument(sweep, anchored)
+        size, image_size = sup_norm(V), sup_norm(image)
+        if not (size <= LARGEST_VALUE and image_size <= LARGEST_VALUE):
+            certificate = Certificate(-math.inf, math.inf, math.inf)
+            size = math.inf
+        return Check(
+            certificate,
+            size,
+            self._rounding(sweep),
+            self._largest_left if anchored else self._largest,
+        )
 
     @property
     def least_tol(self) -> float:
-        """The least bound, relative to max|V|, that rounding leaves any V."""
+        """The least bound, relative to max|V|, that rounding leaves any V; inf where none is."""
+        if not self._largest_left < 1:
+            return math.inf
         share = self.backups.least_rounding + self._gamma * self.backups.row_error
         return share / (1 - min(self._largest_left, self._gamma))
+
+    def attainable(self, tol: float) -> float:
+        """Return ``tol``, or what is surely certifiable if that is larger; inf where nothing is."""
+        return max(tol, _SURELY * self.least_tol)
+
+    def check_attainable(self, tol: float | None) -> None:
+        """Refuse a tolerance that no values meet; None stands for one that is absolute."""
+        gamma, least = self.backups.gamma, self.least_tol
+        if tol is not None and tol < least:
+            raise ValueError(
+                f"tol = {tol!r} is below what float64 can certify for this model at gamma = "
+                f"{gamma!r}; the smallest possible is {least:.1e} (of max|V|)"
+            )
+        if least == math.inf or (tol is not None and tol >= 1):
+            raise ValueError(
+                f"float64 can certify nothing for this model at gamma = {gamma!r}, so near to 1; "
+                "ask for num_iterations or num_updates, without a tolerance"
+            )
 
     def size(self, sweep: Sweep, shift: float) -> float:
         """Return max |TV + shift| over the states that are not terminal, or less if unsure."""
@@ -120,31 +231,36 @@ class Certifier:
             sizes.append(abs(sweep.high + shift))
         return max(sizes)
 
-    def _residuals(
-        self, sweep: Sweep, anchored: bool
-    ) -> tuple[tuple[tuple[float, float], ...], float]:
-        """Return the safe range of r, each end with gamma times its row sum, and the rounding."""
+    def _rounding(self, sweep: Sweep) -> float:
+        """Return a bound on the error of each backup of a sweep."""
         max_value = max(-sweep.low, sweep.high) + sweep.residual
         # Rows that miss 1 are taken for rounded ones: the bounds cover those that were meant.
         missing = self._gamma * self.backups.row_error * max_value
         rounding = self.backups.rounding(max_value) + missing
-        if sweep.in_place:
-            rounding *= 2  # what solving for loops adds
-        widen = rounding + UNIT_ROUNDOFF * sweep.residual
+        # Twice that is what solving for loops adds.
+        return 2 * rounding if sweep.in_place else rounding
+
+    def _ends(self, sweep: Sweep, anchored: bool) -> tuple[tuple[float, float], ...]:
+        """Return the safe range of r, each end with gamma times its row sum.
+
+        Of a sweep in place it is the range of V' - V, as stored, with 0 in it.
+        """
+        widen = UNIT_ROUNDOFF * sweep.residual
+        if not sweep.in_place:
+            widen += self._rounding(sweep)
         low, high = sweep.residual_low - widen, sweep.residual_high + widen
         if self._some_terminal or sweep.in_place:
             low, high = min(low, 0.0), max(high, 0.0)
         largest = self._largest_left if anchored else self._largest
-        ends = (
+        return (
             (low, largest if low < 0 else self._least),
             (high, largest if high > 0 else self._least),
         )
-        return ends, rounding
 
-    def _widened(self, low: float, high: float, slack: float, rounding: float) -> Certificate:
+    def _widened(self, low: float, high: float, rounding: float) -> Certificate:
         return Certificate(
-            low - slack - _SLIP * abs(low),
-            high + slack + _SLIP * abs(high),
+            low - _SLIP * abs(low),
+            high + _SLIP * abs(high),
             rounding / (1 - min(self._largest_left, self._gamma)),
         )
 
@@ -153,4 +269,4 @@ def _amplified(residual: float, g: float) -> float:
     """Return the d with ``d = residual + g d``; without limit where g, row sums in, reaches 1."""
     if residual == 0:
         return 0.0
-    return residual / (1 - g) if g < 1 else float(np.copysign(np.inf, residual))
+    return residual / (1 - g) if g < 1 else math.copysign(math.inf, residual)

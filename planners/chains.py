@@ -16,6 +16,7 @@ Nothing here can be wrong in silence: every `Solution` tells the residual of the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from aggmaze.mdp import readonly
 from planners.bellman import UNIT_ROUNDOFF
 from planners.kernels.choice import likely_outcome
-from planners.krylov import bicgstab, size
+from planners.krylov import bicgstab, sup_norm
 
 # A round of BiCGSTAB ends at this share of the residual it began with, or after so many steps.
 _REDUCTION = 1e-6
@@ -53,6 +54,10 @@ class Solution:
     residual_low: float
     residual_high: float
     rounding: float
+
+
+class _StoppedError(Exception):
+    """Whoever watches has asked to stop."""
 
 
 class ChainEquations:
@@ -85,26 +90,38 @@ class ChainEquations:
         self._diagonal = _diagonal(*self._pattern)
         self._factors = _factors(*self._pattern, self._entries, self._diagonal)
         self._operations = 4 + int(np.diff(transitions.indptr).max())
+        self._watch: Callable[[], object] | None = None
 
-    def solve(self, costs: NDArray[np.float64], *, max_value: float = math.inf) -> Solution:
+    def solve(
+        self,
+        costs: NDArray[np.float64],
+        *,
+        max_value: float = math.inf,
+        watch: Callable[[], object] | None = None,
+    ) -> Solution:
         """Solve for costs of shape (S,), as far as float64 and BiCGSTAB go.
 
-        Give up where corrections exceed ``max_value``.
+        Give up where corrections exceed ``max_value``.  ``watch`` is called before each product
+        with the matrix; a true value returned ends it with what there is.
         """
+        self._watch = watch
         right, scale = self._right_hand_side(costs)
         values, residual = np.zeros_like(right), right
         correction, enough = self._preconditioned(right), math.inf
         while True:
             trial = values + correction
             found = self._residual(right, trial)
-            if not size(found) < enough:
+            if not sup_norm(found) < enough:
                 break
             values, residual = trial, found
-            rounded = 0.5 * self._operations * UNIT_ROUNDOFF * size(values)
-            if size(residual) <= rounded:
+            rounded = 0.5 * self._operations * UNIT_ROUNDOFF * sup_norm(values)
+            if sup_norm(residual) <= rounded:
                 break
-            enough = 0.5 * size(residual)
-            correction = self._bicgstab(residual, 0.1 * rounded, max_value / scale)
+            enough = 0.5 * sup_norm(residual)
+            try:
+                correction = self._bicgstab(residual, 0.1 * rounded, max_value / scale)
+            except _StoppedError:
+                break
         return self._solution(values, residual, scale)
 
     def rise(self, costs: NDArray[np.float64], num_steps: int) -> Solution:
@@ -114,7 +131,7 @@ class ChainEquations:
         for _ in range(num_steps):
             trial = values + self._preconditioned(residual)
             found = self._residual(right, trial)
-            if not size(found) < math.inf:
+            if not sup_norm(found) < math.inf:
                 break
             values, residual = trial, found
         return self._solution(values, residual, scale)
@@ -125,7 +142,7 @@ class ChainEquations:
         So that squares of them neither overflow nor vanish.
         """
         right = np.where(self._fixed, 0.0, costs)[self._order]
-        scale = math.ldexp(1.0, math.frexp(size(right))[1] - 1)
+        scale = math.ldexp(1.0, math.frexp(sup_norm(right))[1] - 1)
         return right / scale, scale
 
     def _solution(
@@ -138,7 +155,7 @@ class ChainEquations:
             scale * float(residual.min()),
             scale * float(residual.max()),
             # As many terms as the longest row has, and those of c and v itself.
-            scale * self._operations * UNIT_ROUNDOFF * (2.0 + 2.0 * size(values)),
+            scale * self._operations * UNIT_ROUNDOFF * (2.0 + 2.0 * sup_norm(values)),
         )
 
     def _residual(
@@ -165,6 +182,8 @@ class ChainEquations:
         smoothed: NDArray[np.float64],
         image: NDArray[np.float64],
     ) -> None:
+        if self._watch is not None and self._watch():
+            raise _StoppedError
         self._solve_factors(direction, smoothed)
         self._multiply(smoothed, image)
 

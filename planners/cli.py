@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import _thread
 import functools
 import inspect
 import math
 import os
-from collections.abc import Callable
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,16 +20,17 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
+from typer.core import TyperCommand, TyperGroup
 
 import aggmaze
 from aggmaze.checks import check_integer
 from aggmaze.play import play
-from aggmaze.settings import make_env, parse_setting
+from aggmaze.settings import make_env, parse_settings
 from aggmaze.storage import load_gym_P, load_model, save_gym_P, save_model
 from planners.adapters import as_model
 from planners.bellman import Model
 from planners.diagnostics import Arrival, arrival, describe_arrival
-from planners.iterate import Progress
+from planners.iterate import Clock, Progress
 from planners.play import adviser
 from planners.plotting import check_matplotlib, figure_format, plot_plan, save_figure
 from planners.policies import greedy_path
@@ -33,8 +38,44 @@ from planners.result import SolveResult, Status
 from planners.rollout import Rollouts, rollout
 from planners.solve import AUTO, METHODS, solve
 from planners.threads import num_cores
+from planners.waiting import Waiting
+
+
+def _without_metavars_of_flags(params: list[Any]) -> list[Any]:
+    """Leave out of the help the type of what takes no value."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
+class _Group(TyperGroup):
+    """The command itself."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_metavars_of_flags(super().get_params(ctx))
+
+
+class _Command(TyperCommand):
+    """One of its commands: an option that takes one value is not given twice."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_metavars_of_flags(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given: list[Any] = self.make_parser(ctx).parse_args(args=list(args))[2]
+        for param in given:
+            if not getattr(param, "multiple", False) and given.count(param) > 1:
+                raise typer.BadParameter(
+                    f"given {given.count(param)} times, and it takes one value",
+                    ctx=ctx,
+                    param=param,
+                )
+        return super().parse_args(ctx, args)
+
 
 app = typer.Typer(
+    cls=_Group,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -44,10 +85,11 @@ out = Console()
 err = Console(stderr=True)
 
 _DEFAULT_LIMIT = 1000
-# Seconds before progress is shown, and between lines where stderr is no terminal.
-_SHOW_AFTER = 1.0
-_LINE_EVERY = 10.0
+# Width of the names of what is printed of a result, so that its parts stand below each other.
+_NAMES_WIDTH = 11
 
+#: What a wrong command line raises; typer exports only this one of its kinds.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 # What is wrong with the arguments, the files or the machine, rather than with the program.
 _USER_ERRORS = (
@@ -95,17 +137,39 @@ def reported(command: Command) -> Command:
         try:
             command(*arguments, **options)
         except KeyboardInterrupt:
-            err.print("interrupted", highlight=False)
             raise typer.Exit(130) from None
         except _USER_ERRORS as error:
-            err.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
+            _complain(f"error: {error}")
             raise typer.Exit(2) from None
 
     return run
 
 
+def _complain(text: str) -> None:
+    err.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"aggmaze {aggmaze.__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _aggmaze(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version, and end."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
 @app.command(
     "solve",
+    cls=_Command,
     epilog="Ends with 0 if the accuracy or budget asked for is met, 1 if it stopped short of the "
     "accuracy, 2 on bad use, 130 on Ctrl-C (with the best so far).",
 )
@@ -126,7 +190,9 @@ def solve_command(
     atol: Annotated[float | None, typer.Option(help="Accuracy in the unit of V.")] = None,
     num_iterations: Annotated[int | None, typer.Option(help="Most iterations.")] = None,
     num_updates: Annotated[int | None, typer.Option(help="Most backups.")] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Most seconds.")] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Most seconds, also for where the policy goes.")
+    ] = None,
     epsilon: Annotated[
         str | None, typer.Option(help="Width of a bin of values, or shrink.")
     ] = None,
@@ -158,28 +224,30 @@ def solve_command(
     ] = None,
 ) -> None:
     """Solve an environment or a model file, roll the policy out, and say how good the result is."""
-    if episodes < 0:
-        raise ValueError(f"--episodes must not be negative, got {episodes}")
+    check_integer("--episodes", episodes)
+    check_integer("--seed", seed)
+    if num_threads is not None:
+        check_integer("--threads", num_threads, least=1)
     if image is not None and is_model_file(env_id):
         raise ValueError(f"--image draws mazes, and a model file holds none: {env_id!r}")
     if save is not None and _is_same_file(save, env_id):
         raise ValueError(f"--save would overwrite the model file {env_id!r} with a result")
+    options = method_settings(
+        method_options or [],
+        epsilon=_number_or_text(epsilon),
+        num_global=num_global,
+        num_aggregated=num_aggregated,
+        step_size=_number_or_text(step_size),
+        step_index=step_index,
+        first_step=first_step,
+    )
+    check_outputs(save, image)
     env = open_env(env_id, settings or [])
+    if image is not None and not isinstance(_layout(env), aggmaze.Layout):
+        raise ValueError("--image draws mazes: this environment has no layout to draw")
     model = as_model(env)
-    check_outputs(env, save, image)
-    options: dict[str, Any] = {
-        "epsilon": _number_or_text(epsilon),
-        "num_global": num_global,
-        "num_aggregated": num_aggregated,
-        "step_size": _number_or_text(step_size),
-        "step_index": step_index,
-        "first_step": first_step,
-    }
-    options = {name: value for name, value in options.items() if value is not None}
-    for text in method_options or []:
-        name, value = parse_setting(text, "--option", "inner_sweeps=10")
-        options[name] = value
-    with _ProgressLine() as line:
+    clock = Clock()
+    with _ProgressLine(err, "solving") as line:
         result = solve(
             model,
             gamma=gamma,
@@ -196,35 +264,53 @@ def solve_command(
         )
     if save is not None:
         result.save(save)
-    interrupted = result.status == Status.INTERRUPTED
-    found = rolled = limit = None
-    try:
-        with err.status("looking where the policy goes"):
-            found = arrival(model, result)
-        if episodes > 0 and not interrupted:
-            limit = _episode_limit(env, found)
-            with err.status("rolling out"):
-                rolled = rollout(
-                    env.unwrapped, result, episodes=episodes, seed=seed, max_steps=limit
-                )
-    except KeyboardInterrupt:
-        interrupted = True  # what is known so far is still printed
-    _print_table(env_id, model, result, found, rolled, limit)
+    _print_rows(_result_rows(env_id, model, result))
+    if save is not None:
+        out.print(f"result in {save}", highlight=False, soft_wrap=True)
     if image is not None:
-        layout: aggmaze.Layout = env.get_wrapper_attr("layout")
-        path = greedy_path(model, result.policy, int(np.argmax(model.initial)))
-        title = f"{env_id}, gamma {gamma:g}: {result.method}, bound {result.bound:.2g}"
-        save_figure(plot_plan(layout, result.values, result.policy, path, title=title), image)
-    for written, what in ((save, "result"), (image, "values, policy and greedy path")):
-        if written is not None:
-            out.print(f"{what} in {written}", highlight=False, soft_wrap=True)
-    if interrupted:
-        raise typer.Exit(130)
+        with Waiting(err, "drawing"):
+            path = greedy_path(model, result.policy, int(np.argmax(model.initial)))
+            title = f"{env_id}, gamma {gamma:g}: {result.method}, bound {result.bound:.2g}"
+            figure = plot_plan(_layout(env), result.values, result.policy, path, title=title)
+            save_figure(figure, image)
+        out.print(f"values, policy and greedy path in {image}", highlight=False, soft_wrap=True)
+    if result.status == Status.INTERRUPTED:
+        raise KeyboardInterrupt
+
+    def left() -> float | None:
+        return None if time_limit is None else max(time_limit - clock.seconds(), 1e-9)
+
+    if time_limit is not None and clock.seconds() >= time_limit:
+        _print_rows([("policy", f"not followed: the time limit of {time_limit:g} s is used up")])
+    else:
+        with Waiting(err, "looking where the policy goes") as waiting:
+            found = arrival(
+                model,
+                result,
+                time_limit=left(),
+                callback=lambda p: waiting.tell(
+                    f"looking where the policy goes: {p.num_products:,} products"
+                ),
+            )
+        _print_rows([("policy", describe_arrival(found, gamma))])
+        if episodes > 0:
+            limit = _episode_limit(env, found)
+            with Waiting(err, "rolling out") as waiting:
+                rolled = rollout(
+                    env.unwrapped,
+                    result,
+                    episodes=episodes,
+                    seed=seed,
+                    max_steps=limit,
+                    time_limit=left(),
+                    callback=lambda p: waiting.count(p.episodes, p.num_episodes, "episodes"),
+                )
+            _print_rows(_rollout_rows(rolled, limit))
     if not result.success:
         raise typer.Exit(1)
 
 
-@app.command("play", epilog="Ends with 0, 2 on bad use, 130 on Ctrl-C.")
+@app.command("play", cls=_Command, epilog="Ends with 0, 2 on bad use, 130 on Ctrl-C.")
 @reported
 def play_command(
     env_id: Annotated[
@@ -235,12 +321,16 @@ def play_command(
     seed: Annotated[int | None, typer.Option(help="Seeds the episodes.")] = None,
 ) -> None:
     """Solve an environment, then walk through it by the keyboard; V shows the optimum."""
+    if seed is not None:
+        check_integer("--seed", seed)
     env = make_env(env_id, settings or [], render_mode="human")
     play(env, seed=seed, adviser=adviser(gamma))
 
 
 @app.command(
-    "convert", epilog="Ends with 0, 2 on bad use, 130 on Ctrl-C (with TARGET as it was before)."
+    "convert",
+    cls=_Command,
+    epilog="Ends with 0, 2 on bad use, 130 on Ctrl-C (with TARGET as it was before).",
 )
 @reported
 def convert_command(
@@ -262,7 +352,7 @@ def convert_command(
     """
     check_target(source, target)
     model = as_model(open_env(source, settings or []))
-    with err.status("writing"):
+    with Waiting(err, "writing"):
         MODEL_FILES[target.suffix].save(model, target)
     out.print(
         f"{source}: {model.num_states - model.num_added_states:,} states with "
@@ -275,6 +365,7 @@ def convert_command(
 
 @app.command(
     "reproduce",
+    cls=_Command,
     epilog="Ends with 0, 1 if a task failed, 2 on bad use, 130 on Ctrl-C. The same command goes on "
     "where an earlier one was stopped, however it was.",
 )
@@ -282,7 +373,7 @@ def convert_command(
 def reproduce_command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Experiments; all by default. See --list."),
+        typer.Argument(metavar="NAME", help="Experiments; all by default. See --list."),
     ] = None,
     scale: Annotated[
         str, typer.Option(help="small, in minutes, or paper: full size, 20 repetitions.")
@@ -309,6 +400,7 @@ def reproduce_command(
     # Here, since no other command needs them.
     from planners.experiments import EXPERIMENTS
     from planners.experiments.progress import ProgressBar
+    from planners.experiments.report import section_lines
     from planners.experiments.reproduce import reproduce
     from planners.experiments.runner import dask_cluster, process_pool
 
@@ -320,6 +412,7 @@ def reproduce_command(
         raise ValueError("--scheduler has workers of its own: give no --workers or --dask-local")
     if workers is not None:
         check_integer("--workers", workers, least=1)
+    check_integer("--seed", seed)
     num_workers = workers or num_cores()
     if scheduler is not None or dask_local:
         make_executor = dask_cluster(scheduler, num_workers)
@@ -337,6 +430,9 @@ def reproduce_command(
             workers=words,
             run=run,
         )
+    for section in made.sections:
+        for text in section_lines(section):
+            out.print(text, markup=False, highlight=False, soft_wrap=True)
     for page in made.pages:
         out.print(f"report in {page}", highlight=False, soft_wrap=True)
     failures = made.completed.failures
@@ -345,7 +441,7 @@ def reproduce_command(
         raise typer.Exit(1)
 
 
-@app.command("list")
+@app.command("list", cls=_Command)
 @reported
 def list_command() -> None:
     """List the registered environments of this project and of Gymnasium that expose a model."""
@@ -404,25 +500,54 @@ def open_env(source: str, settings: list[str]) -> gym.Env[Any, Any]:
     return aggmaze.TabularEnv(MODEL_FILES[Path(source).suffix].load(source))
 
 
-def check_outputs(env: gym.Env[Any, Any], save: Path | None, image: Path | None) -> None:
+def method_settings(settings: Iterable[str], **options: Any) -> dict[str, Any]:
+    """Return the options of a method, those with an option of the command and the others.
+
+    Parameters
+    ----------
+    settings : iterable of str
+        What ``--option`` gives: ``key=value``.
+    **options
+        The others; None for those that are not given.
+
+    Raises
+    ------
+    ValueError
+        If one is given both ways or twice, or ``--option`` gives what is of no method.
+    """
+    options = {name: value for name, value in options.items() if value is not None}
+    for name, value in parse_settings(settings, "--option", "inner_sweeps=10").items():
+        if name in options:
+            raise ValueError(
+                f"--{name.replace('_', '-')} {options[name]} and --option {name}={value} are two "
+                "values for one option"
+            )
+        if name in inspect.signature(solve).parameters:
+            raise ValueError(
+                f"--option gives options of the method, and {name!r} is of every run: see "
+                "aggmaze solve --help"
+            )
+        options[name] = value
+    return options
+
+
+def check_outputs(save: Path | None, image: Path | None) -> None:
     """Refuse before the work what could not be written after it."""
-    for path in (save, image):
-        if path is not None:
-            _check_folder(path)
+    if save is not None and save.suffix != ".npz":
+        raise ValueError(f"--save must end in .npz, got {str(save)!r}")
     if image is not None:
         figure_format(image)
         check_matplotlib()
-        if not isinstance(getattr(env.unwrapped, "layout", None), aggmaze.Layout):
-            raise ValueError("--image draws mazes: this environment has no layout to draw")
+    for path in (save, image):
+        if path is not None:
+            _check_writable(path)
 
 
 def check_target(source: str, target: Path) -> None:
     """Refuse before the work a file that could not be written after it, or is the source."""
     if target.suffix not in MODEL_FILES:
         raise ValueError(f"TARGET must end in {_SUFFIXES}, got {str(target)!r}")
-    if target.is_dir():
-        raise IsADirectoryError(f"{str(target)!r} is a directory, not a file to write")
-    _check_folder(target)
+    _check_writable(target)
     if _is_same_file(target, source):
         raise ValueError(f"TARGET is SOURCE: {str(target)!r} would be overwritten by itself")
 
@@ -431,46 +556,65 @@ def _is_same_file(target: Path, source: str) -> bool:
     return target.exists() and Path(source).exists() and target.samefile(source)
 
 
-def _check_folder(path: Path) -> None:
+def _check_writable(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a directory, not a file to write")
     if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
         raise ValueError(f"there is no folder {str(path.parent)!r} that can be written to")
 
 
+def _layout(env: gym.Env[Any, Any]) -> Any:
+    return getattr(env.unwrapped, "layout", None)
+
+
 def main() -> None:
     """Run the command and end the process with its exit code."""
-    app()
+    warnings.showwarning = _show_warning
+    usual, sys.unraisablehook = sys.unraisablehook, _raise_again
+    try:
+        code = app(standalone_mode=False)
+    except _UsageError as error:
+        if words := _usage_in_words(error):  # else it was no command at all, and help is shown
+            _complain(words)
+        code = 2
+    except (KeyboardInterrupt, typer.Abort):  # before or after a command
+        code = 130
+    finally:
+        sys.unraisablehook = usual
+    if code == 130:
+        _complain("interrupted")
+    sys.exit(code or 0)
 
 
-class _ProgressLine:
-    """Shows on stderr how a long run goes."""
+def _usage_in_words(error: Any) -> str:
+    """Return what is wrong with the command line as the errors of the commands are written."""
+    text = " ".join(error.format_message().split()).rstrip(".")
+    if not text:
+        return ""
+    return f"error: {text[0].lower()}{text[1:]}; see {error.ctx.command_path} --help"
 
-    def __init__(self) -> None:
-        self._status = err.status("")
-        self._shown = False
-        self._next_line = _LINE_EVERY
 
-    def __enter__(self) -> _ProgressLine:
-        return self
+def _raise_again(unraisable: Any) -> None:
+    """Let no Ctrl-C be lost in a callback, such as those of LLVM, that cannot raise it."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        threading.Timer(0.01, _thread.interrupt_main).start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
-    def __exit__(self, *exception: object) -> None:
-        self._status.stop()
+
+def _show_warning(message: object, *where: object, **more: object) -> None:
+    _complain(f"warning: {message}")
+
+
+class _ProgressLine(Waiting):
+    """Tells how a run goes."""
 
     def show(self, progress: Progress) -> None:
-        """Show an iteration; as a callback, never ask to stop."""
-        if progress.seconds < _SHOW_AFTER:
-            return
+        """Tell an iteration; as a callback, never ask to stop."""
         text = f"iteration {progress.iteration:,}, {progress.num_updates:,} updates"
         if not math.isnan(progress.bound):
             text += f", bound {progress.bound:.3g}"
-        text += f", {progress.seconds:.0f} s"
-        if err.is_terminal:
-            self._status.update(text)
-            if not self._shown:
-                self._status.start()
-                self._shown = True
-        elif progress.seconds >= self._next_line:
-            err.print(text, highlight=False)
-            self._next_line = progress.seconds + _LINE_EVERY
+        self.tell(text)
 
 
 def _episode_limit(env: gym.Env[Any, Any], found: Arrival) -> int:
@@ -482,46 +626,54 @@ def _episode_limit(env: gym.Env[Any, Any], found: Arrival) -> int:
     return limit
 
 
-def _print_table(
-    env_id: str,
-    model: Model,
-    result: SolveResult,
-    found: Arrival | None,
-    rolled: Rollouts | None,
-    limit: int | None,
-) -> None:
+Rows = list[tuple[str, str]]
+
+
+def _print_rows(rows: Rows) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
+    table.add_column(style="bold", no_wrap=True, width=_NAMES_WIDTH)
     table.add_column()
+    for row in rows:
+        table.add_row(*row)
+    out.print(table, highlight=False)
+
+
+def _result_rows(env_id: str, model: Model, result: SolveResult) -> Rows:
     size = float(np.abs(result.values).max())
     relative = f" ({result.bound / size:.2g} of max|V| = {size:.6g})" if size > 0 else ""
-    table.add_row("environment", f"{env_id}, gamma {result.gamma:g}")
-    table.add_row("method", f"{result.method}: {result.status}, {result.message}")
-    if result.reason:
-        table.add_row("chosen for", result.reason)
-    table.add_row("states", f"{len(result.values):,} with {model.num_actions} actions")
-    table.add_row(
-        "updates",
-        f"{result.num_updates:,} in {result.num_iterations:,} iterations, "
-        f"with {result.num_sweeps:,} sweeps over all states",
-    )
-    table.add_row("seconds", f"{result.seconds:.3g}")
-    table.add_row("bound", f"|V - V*| <= {result.bound:.3g}{relative}")
-    if rolled is not None and rolled.promised is not None:
-        assert rolled.discounted_returns is not None
-        table.add_row(
+    return [
+        ("environment", f"{env_id}, gamma {result.gamma:g}"),
+        ("method", f"{result.method}: {result.status}, {result.message}"),
+        *([("chosen for", result.reason)] if result.reason else []),
+        ("states", f"{len(result.values):,} with {model.num_actions} actions"),
+        (
+            "updates",
+            f"{result.num_updates:,} in {result.num_iterations:,} iterations, "
+            f"with {result.num_sweeps:,} sweeps over all states",
+        ),
+        ("seconds", f"{result.seconds:.3g}"),
+        ("bound", f"|V - V*| <= {result.bound:.3g}{relative}"),
+    ]
+
+
+def _rollout_rows(rolled: Rollouts, limit: int) -> Rows:
+    if rolled.promised is None:
+        return []
+    if len(rolled.returns) == 0:
+        return [("return", f"{rolled.promised:.6g} promised; the time was up within an episode")]
+    assert rolled.discounted_returns is not None
+    return [
+        (
             "return",
             f"{_mean(rolled.discounted_returns)} discounted, observed in {len(rolled.returns):,} "
             f"episodes of at most {limit:,} steps; {rolled.promised:.6g} promised",
-        )
-        table.add_row(
+        ),
+        (
             "",
             f"{_mean(rolled.returns)} undiscounted, {rolled.lengths.mean():.1f} steps, "
             f"{100 * rolled.successes.mean():.3g} % of the episodes terminated",
-        )
-    if found is not None:
-        table.add_row("policy", describe_arrival(found, result.gamma))
-    out.print(table, highlight=False)
+        ),
+    ]
 
 
 def _mean(samples: np.ndarray[Any, np.dtype[np.float64]]) -> str:

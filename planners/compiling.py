@@ -1,6 +1,8 @@
-"""A word to the user while kernels are compiled, and how long that took.
+"""How long threads waited for compiled kernels, and a word to the user while they are compiled.
 
-Kernels are compiled at their first call and kept on disk, so only the very first run waits.
+Kernels are compiled at their first call and kept on disk, so only the very first run waits for
+that; every process loads those that it calls, which takes longer than a small solve.  Neither is
+time of a method.
 """
 
 from __future__ import annotations
@@ -8,65 +10,150 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from numba.core import event
+
+T = TypeVar("T")
 
 #: Seconds of compilation after which a notice is printed.
 NOTICE_AFTER = 1.0
 
+# Seconds without compilation after which the next one gets a notice of its own.
+_PAUSE = 1.0
+
 _PACKAGES = ("planners", "aggmaze")
 
 
-class _Watcher(event.Listener):
-    """Measures compilation, and says so on stderr, once, where it takes over a second."""
+class _Waits(threading.local):
+    """What one thread has waited."""
+
+    seconds = 0.0
+    depth = 0
+    started = 0.0
+
+
+class _Stopwatch(event.Listener):
+    """Measures in each thread how long it is about kernels that are not ready.
+
+    Numba loads and compiles under a lock, which a thread asks for again for each kernel that
+    another one calls; to wait for it, since another thread compiles, counts too.
+    """
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self._waits = _Waits()
+
+    def on_start(self, event: Any) -> None:
+        waits = self._waits
+        waits.depth += 1
+        if waits.depth == 1:
+            waits.started = time.perf_counter()
+
+    def on_end(self, event: Any) -> None:
+        waits = self._waits
+        waits.depth -= 1
+        if waits.depth == 0:
+            self.add(time.perf_counter() - waits.started)
+
+    def add(self, seconds: float) -> None:
+        self._waits.seconds += seconds
+
+    def seconds(self) -> float:
+        # Who asks does not compile: what has begun was broken off by Ctrl-C, and does not end.
+        self._waits.depth = 0
+        return self._waits.seconds
+
+
+class _Notice(event.Listener):
+    """Says on stderr that kernels are compiled, once in each stretch that takes over a second.
+
+    Numba compiles one at a time, in whatever threads.
+    """
+
+    def __init__(self) -> None:
         self._depth = 0
+        self._seconds = 0.0  # of this stretch
         self._started = 0.0
+        self._ended = 0.0
         self._timer: threading.Timer | None = None
         self._announced = False
 
     def on_start(self, event: Any) -> None:
-        if not event.data["dispatcher"].py_func.__module__.startswith(_PACKAGES):
+        if not _is_ours(event):
             return
         self._depth += 1
         if self._depth > 1:  # a kernel that calls another
             return
         self._started = time.perf_counter()
+        if self._started - self._ended > _PAUSE:
+            self._seconds, self._announced = 0.0, False
         if not self._announced:
-            self._timer = threading.Timer(max(0.0, NOTICE_AFTER - self.seconds), self._announce)
+            self._timer = threading.Timer(max(0.0, NOTICE_AFTER - self._seconds), self._announce)
             self._timer.daemon = True
             self._timer.start()
 
     def on_end(self, event: Any) -> None:
-        if not event.data["dispatcher"].py_func.__module__.startswith(_PACKAGES):
+        if not _is_ours(event):
             return
         self._depth -= 1
         if self._depth == 0:
-            self.seconds += time.perf_counter() - self._started
+            self._ended = time.perf_counter()
+            self._seconds += self._ended - self._started
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
 
     def _announce(self) -> None:
         self._announced = True
-        print("compiling kernels (first run only; kept on disk)...", file=sys.stderr, flush=True)
+        print("compiling kernels (once; they are kept on disk)...", file=sys.stderr, flush=True)
 
 
-_watcher = _Watcher()
+def _is_ours(event: Any) -> bool:
+    return event.data["dispatcher"].py_func.__module__.partition(".")[0] in _PACKAGES
+
+
+_stopwatch = _Stopwatch()
 _watching = False
 
 
 def watch() -> None:
-    """Begin to watch the compilation of this project's kernels."""
+    """Begin to measure, and to give notice of the compilation of this project's kernels."""
     global _watching
     if not _watching:
-        event.register("numba:compile", _watcher)  # type: ignore[no-untyped-call]
+        event.register("numba:compiler_lock", _stopwatch)  # type: ignore[no-untyped-call]
+        event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]
         _watching = True
 
 
 def seconds() -> float:
-    """Return the seconds spent so far on compiling kernels; loading them from disk is none."""
-    return _watcher.seconds
+    """Return the seconds that this thread has spent so far on compiling and loading kernels."""
+    return _stopwatch.seconds()
+
+
+def timed(function: Callable[[], T]) -> tuple[T, float]:
+    """Return what a function returns, and the seconds of compiling and loading that it took."""
+    before = seconds()
+    result = function()
+    return result, seconds() - before
+
+
+def add(waited: float) -> None:
+    """Count seconds in which this thread waited for others that compiled or loaded kernels."""
+    _stopwatch.add(waited)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C be a KeyboardInterrupt within kernels too.
+
+    Where it strikes while numba makes Python objects of what a kernel returns, the interpreter
+    complains of a result with an exception set.
+    """
+    try:
+        yield
+    except SystemError as error:
+        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise

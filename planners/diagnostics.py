@@ -8,6 +8,7 @@ terminal states.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
+from aggmaze.checks import check_time_limit
 from planners.adapters import as_model
 from planners.bellman import UNIT_ROUNDOFF
 from planners.chains import ChainEquations, Solution
+from planners.compiling import interruptible
+from planners.iterate import Clock
 from planners.policies import distances_to, policy_model, steps_to_terminal
 from planners.result import SolveResult
 
@@ -46,6 +50,12 @@ class Attractor:
     states: NDArray[np.int64]
     share_of_states: float
 
+    def __repr__(self) -> str:
+        states = f"state {self.states[0]}"
+        if len(self.states) > 1:
+            states = f"{len(self.states):,} states from {self.states[0]} on"
+        return f"Attractor({states}, nearest of {_percent(self.share_of_states)} of the states)"
+
 
 @dataclass(frozen=True, eq=False)
 class Arrival:
@@ -63,8 +73,8 @@ class Arrival:
         Expected number of steps from the starts that arrive, weighted by the start distribution;
         None where none does.
     expected_steps_exact : bool
-        Whether that is the number; else episodes are so long that only a number which they exceed
-        was computed.
+        Whether that is the number; else episodes are so long, or the time was so short, that only
+        a number which they exceed was computed.
     attractors : tuple of Attractor
         Where it settles otherwise, the largest share first.
     farthest : int
@@ -79,20 +89,64 @@ class Arrival:
     attractors: tuple[Attractor, ...]
     farthest: int
 
+    def __repr__(self) -> str:
+        steps = "none"
+        if self.expected_steps is not None:
+            steps = f"{'' if self.expected_steps_exact else 'over '}{self.expected_steps:,.1f}"
+        return (
+            f"Arrival(from {_percent(self.share_of_starts)} of the starts and "
+            f"{_percent(self.share_of_states)} of {len(self.arrives):,} states, expected steps: "
+            f"{steps}, attractors: {len(self.attractors):,})"
+        )
 
-def arrival(model_or_env: Any, policy: SolveResult | ArrayLike) -> Arrival:
+
+@dataclass(frozen=True)
+class ArrivalProgress:
+    """What a callback sees of `arrival`: the expected steps are what can take long.
+
+    Parameters
+    ----------
+    num_products : int
+        With the matrix of the policy, so far.
+    seconds : float
+        Without the compilation of kernels.
+    """
+
+    num_products: int
+    seconds: float
+
+
+@interruptible()
+def arrival(
+    model_or_env: Any,
+    policy: SolveResult | ArrayLike,
+    *,
+    time_limit: float | None = None,
+    callback: Callable[[ArrivalProgress], object] | None = None,
+) -> Arrival:
     """Find from where a policy reaches a terminal state.
+
+    Whether a `SolveResult` is a success plays no part: this is about its policy alone.  Ctrl-C is
+    raised.
 
     Parameters
     ----------
     model_or_env
         What `as_model` takes.
     policy : SolveResult, or array_like, shape (S,) or (S, A)
+    time_limit : float, optional
+        Seconds after which the expected steps are left as a number that they exceed.
+    callback : callable, optional
+        Called with an `ArrivalProgress` as that number is looked for; a true value returned ends
+        the search as the time limit does.
     """
+    check_time_limit(time_limit)
+    watch = _Watch(time_limit, callback)
     model = as_model(model_or_env)
-    actions = policy.policy if isinstance(policy, SolveResult) else policy
-    chain = policy_model(model, actions)
+    chain = policy_model(model, policy)
     graph = chain.successor_graph()
+    # Where an entry is listed twice, scipy's search for strong components may never end.
+    graph.sum_duplicates()
     inside = ~model.terminal
     attractors = _attractors(graph, model.terminal)
     members = np.concatenate([*attractors, np.empty(0, dtype=np.int64)])
@@ -105,7 +159,7 @@ def arrival(model_or_env: Any, policy: SolveResult | ArrayLike) -> Arrival:
     farthest = steps_to_terminal(model).max()
     listed = model.num_states - model.num_added_states
     started = float(model.initial[arrives].sum())
-    steps = _expected_steps(chain.transitions, model.terminal, arrives, model.initial)
+    steps = _expected_steps(chain.transitions, model.terminal, arrives, model.initial, watch)
     return Arrival(
         arrives=arrives[:listed],
         # A sum of probabilities may miss 1 by rounding.
@@ -118,8 +172,31 @@ def arrival(model_or_env: Any, policy: SolveResult | ArrayLike) -> Arrival:
     )
 
 
+class _Watch:
+    """Tells how the search goes on, and whether it is to end."""
+
+    def __init__(
+        self, time_limit: float | None, callback: Callable[[ArrivalProgress], object] | None
+    ) -> None:
+        self._clock = Clock()
+        self._limit = math.inf if time_limit is None else time_limit
+        self._callback = callback
+        self._count = 0
+
+    def __call__(self) -> bool:
+        seconds = self._clock.seconds()
+        stop = seconds >= self._limit
+        if self._callback is not None:
+            stop = bool(self._callback(ArrivalProgress(self._count, seconds))) or stop
+        self._count += 1
+        return stop
+
+
 def _attractors(graph: sp.csr_array, terminal: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
-    """Return the closed classes that are not terminal states, by their least state."""
+    """Return the closed classes that are not terminal states, by their least state.
+
+    The graph lists no entry twice.
+    """
     _, component = connected_components(graph, directed=True, connection="strong")
     edges = graph.tocoo()
     leaving = component[edges.row] != component[edges.col]
@@ -138,6 +215,7 @@ def _expected_steps(
     terminal: NDArray[np.bool_],
     arrives: NDArray[np.bool_],
     initial: NDArray[np.float64],
+    watch: Callable[[], object],
 ) -> tuple[float, bool] | None:
     """Return the expected steps, or what they exceed, and whether they are exact.
 
@@ -151,7 +229,7 @@ def _expected_steps(
     weights /= weights.sum()
     equations = ChainEquations(transitions, terminal | ~arrives, 1.0)
     ones = np.ones(len(terminal))
-    found = equations.solve(ones, max_value=_MOST_EXPECTED_STEPS)
+    found = equations.solve(ones, max_value=_MOST_EXPECTED_STEPS, watch=watch)
     if max(_excess(found), found.residual_high + found.rounding) <= _STEP_TOLERANCE:
         return float(weights @ found.values), True
     bounds = (found, equations.rise(ones, _RISING_STEPS))

@@ -65,6 +65,7 @@ class PolicyForest:
     def __init__(self, backups: Backups) -> None:
         model = backups.model
         self.gamma = backups.gamma
+        self.checkpoint = backups.checkpoint
         self.tables = backups.tables
         self.terminal = readonly(model.terminal)
         is_moves = isinstance(model, MoveMDP)
@@ -136,6 +137,7 @@ class _Equations:
 
     def __init__(self, forest: PolicyForest, kernels: _Kernels, V: NDArray[np.float64]) -> None:
         num_states = len(V)
+        self._checkpoint = forest.checkpoint
         self._order = forest.order
         self._parent = np.empty(num_states, dtype=np.int32)
         # Entries of -A: to the parent and from it; and what becomes the inverted pivot.
@@ -198,6 +200,7 @@ class _Equations:
         image: NDArray[np.float64],
     ) -> None:
         """Write ``F^-1 d`` and ``A F^-1 d = d - N F^-1 d``."""
+        self._checkpoint()
         smoothed[:] = direction
         self._solve(smoothed)
         _subtract_rest(*self._rest, smoothed, direction, image)

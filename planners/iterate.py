@@ -1,4 +1,10 @@
-"""The one loop: every solver steps, this file counts, certifies, records and stops."""
+"""The one loop: every solver steps, this file counts, certifies, records and stops.
+
+The loop owns the values.  A step writes a new V beside the last one, which stays as it is until the
+step is over, so that whatever ends the run within a step, the V of the last whole iteration is
+there.  What a step says of its V counts only as far as the sweep that it names did write it; the
+bound of the result, and whether it meets the tolerance, come from a sweep that the loop makes.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +20,19 @@ from numpy.typing import NDArray
 
 from planners import compiling
 from planners.bellman import UNIT_ROUNDOFF, Backups, Sweep
-from planners.certificate import Certificate, Certifier
+from planners.certificate import Certificate, Certifier, Check
+from planners.elimination import MOST_STATES, eliminate
+from planners.krylov import sup_norm
+from planners.policies import policy_model
 from planners.result import KEYBOARD, History, Status
+
+# How long after the limit an iteration is given up, in seconds: it may be nearly done.
+_GRACE = 0.5
+# After so many sweeps the greedy policy of a small model is first evaluated exactly; and where its
+# value ends a run although the tolerance is not met, in allowances for rounding.
+_FIRST_CLOSING, _EXACT = 4096, 2.5
+# Most rows of the history.
+_MOST_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -27,35 +44,42 @@ class Step:
     num_updates : int
         Backups made, those by a policy included.
     sweep : Sweep, optional
-        What the full sweep saw that ended the iteration, and whose image is the new V.
+        What `Backups.sweep` or `Backups.gauss_seidel` returned, where that made the new V in
+        ``out``: it certifies the new V for nothing.  Without it the loop makes sweeps of its own.
     num_megastates : int
         K where the iteration was aggregated, else 0.
     num_sweeps : int
         How often it went over all states: Bellman and Gauss-Seidel sweeps, sweeps by a policy, and
         products with its matrix in a linear solver.
+    deferred : callable, optional
+        ``deferred(array)`` writes the new V into an array of shape (S,), any number of times until
+        the next step but one: for iterations that cost less than to write V does.  ``out`` is then
+        not read.
+    labels : callable, optional
+        Returns the mega-state of each state after this iteration, shape (S,).
+    settled : bool
+        Whether further iterations change V by rounding only.
     """
 
     num_updates: int
     sweep: Sweep | None = None
     num_megastates: int = 0
     num_sweeps: int = 0
+    deferred: Callable[[NDArray[np.float64]], None] | None = None
+    labels: Callable[[], NDArray[np.int32]] | None = None
+    settled: bool = False
 
 
 class Solver(Protocol):
-    """A method, ready to take its next iteration."""
+    """A method, which makes one iteration after another."""
 
-    #: Whether the method's values are the middle of the certified interval, not V itself; V is then
-    #: 0 in terminal states.
-    recentres: bool
+    def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
+        """Make one iteration: from the last V a new one, written into ``out``, shape (S,) both.
 
-    def step(self) -> Step:
-        """Make one iteration."""
-
-    def values(self) -> NDArray[np.float64]:
-        """Return the current V, shape (S,), not to be changed or kept."""
-
-    def labels(self) -> NDArray[np.int32] | None:
-        """Return the last mega-state of each state, where the method has such."""
+        V stays as it is: it is what there is to return if the iteration is not finished.  Only
+        where the last step was deferred, V is room for what it deferred.  The two arrays change
+        places from one step to the next, and are the loop's.
+        """
 
 
 @dataclass(frozen=True)
@@ -73,7 +97,8 @@ class Progress:
     residual : float
         Sup norm of TV - V; NaN where the iteration was no full sweep.
     bound : float
-        Certified bound of ``values``; NaN where none was computed.
+        What the iteration itself says of the error of ``values``; NaN where it says nothing.  The
+        bound of the result is computed anew from its values.
     """
 
     iteration: int
@@ -103,10 +128,10 @@ class Budget:
     Parameters
     ----------
     tol, atol : float, optional
-        Converged at ``bound <= max(atol, tol * max|V|)``.
+        Converged at ``bound <= max(atol, tol * max|V|)``, V the values of the result.
     num_iterations, num_updates : int, optional
     time_limit : float, optional
-        Seconds, without the compilation of kernels.
+        Seconds, without compiling and loading kernels.
     """
 
     tol: float | None = None
@@ -127,159 +152,411 @@ class Budget:
     def exhausted(self, iterations: int, updates: int, seconds: float) -> tuple[Status, str] | None:
         """Return how the run ends where a limit is reached."""
         if self.num_iterations is not None and iterations >= self.num_iterations:
-            reached = f"{iterations} iterations made"
-        elif self.num_updates is not None and updates >= self.num_updates:
-            reached = f"{updates} updates made"
-        elif self.time_limit is not None and seconds >= self.time_limit:
-            reached = f"time limit of {self.time_limit:g} s reached"
-        else:
-            return None
+            return self._ended(f"{iterations} iterations made")
+        if self.num_updates is not None and updates >= self.num_updates:
+            return self._ended(f"{updates} updates made")
+        if self.time_limit is not None and seconds >= self.time_limit:
+            return self.out_of_time()
+        return None
+
+    def out_of_time(self) -> tuple[Status, str]:
+        """Return how the run ends where the time limit is reached."""
+        return self._ended(f"time limit of {self.time_limit:g} s reached")
+
+    def _ended(self, reached: str) -> tuple[Status, str]:
         if self.has_tolerance:
             return Status.STOPPED_SHORT, f"{reached} before the tolerance was met"
         return Status.COMPLETED, reached
 
 
-@dataclass(frozen=True)
-class Run:
-    """What the loop leaves to `planners.solve` to make a result of."""
-
-    values: NDArray[np.float64]
-    shift: float  # how far they are from the V that the method came to
-    bound: float | None
-    status: Status
-    message: str
-    num_sweeps: int
-    num_updates: int
-    num_certificate_sweeps: int
-    seconds: float
-    history: History
+class OutOfTimeError(Exception):
+    """The time limit was reached within an iteration."""
 
 
 class Clock:
-    """Seconds since it was made, without the compilation of kernels."""
+    """Seconds since it was made, without compiling and loading kernels, and a limit to them.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    limit : float, optional
+        Seconds.
+    """
+
+    def __init__(self, limit: float | None = None) -> None:
         self._start = time.perf_counter() - compiling.seconds()
+        self._limit = math.inf if limit is None else limit + _GRACE
 
     def seconds(self) -> float:
         """Return the seconds so far."""
         return time.perf_counter() - compiling.seconds() - self._start
 
+    def check(self) -> None:
+        """Raise `OutOfTimeError` once the limit is well past: what long loops call."""
+        if self._limit < math.inf and self.seconds() > self._limit:
+            raise OutOfTimeError
+
+    def lift(self) -> None:
+        """Let what remains to be done take the time that it needs."""
+        self._limit = math.inf
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the loop leaves to `planners.solve` to make a result of.
+
+    Parameters
+    ----------
+    V : ndarray of float, shape (S,)
+        What the method came to.
+    values : ndarray of float, shape (S,)
+        V, or the middle of the interval that is certified around it.
+    check : Check
+        Of V, by a sweep of the loop's own.
+    bound : float
+        Of ``values``.
+    status : Status
+    message : str
+    num_iterations, num_sweeps, num_updates, num_certificate_sweeps : int
+    labels : ndarray of int, shape (S,), optional
+    history : History
+    """
+
+    V: NDArray[np.float64]
+    values: NDArray[np.float64]
+    check: Check
+    bound: float
+    status: Status
+    message: str
+    num_iterations: int
+    num_sweeps: int
+    num_updates: int
+    num_certificate_sweeps: int
+    labels: NDArray[np.int32] | None
+    history: History
+
+
+class _Whole(NamedTuple):
+    """All that is known after a whole iteration, replaced by a single assignment.
+
+    Whatever is interrupted, by Ctrl-C at any instruction too, the last one of these stands.
+    """
+
+    V: NDArray[np.float64]  # where ``deferred`` is set, room for it
+    spare: NDArray[np.float64]  # for the next V
+    deferred: Callable[[NDArray[np.float64]], None] | None
+    claim: Certificate | None  # what the step's own sweep says of V
+    labels: Callable[[], NDArray[np.int32]] | None
+    num_iterations: int
+    num_sweeps: int
+    num_updates: int
+
+    def values(self) -> NDArray[np.float64]:
+        """Return the V of the iteration."""
+        if self.deferred is not None:
+            self.deferred(self.V)
+        return self.V
+
+    def after(self, step: Step, claim: Certificate | None) -> _Whole:
+        """Return what there is after one more iteration."""
+        new = (self.spare, self.V) if step.deferred is None else (self.V, self.spare)
+        return _Whole(
+            *new,
+            step.deferred,
+            claim,
+            step.labels or self.labels,
+            self.num_iterations + 1,
+            self.num_sweeps + step.num_sweeps,
+            self.num_updates + step.num_updates,
+        )
+
 
 def iterate(
     solver: Solver,
+    V0: NDArray[np.float64],
     certifier: Certifier,
     budget: Budget,
+    clock: Clock,
     *,
+    defines_values: bool = False,
     certify_every: bool = False,
     callback: Callback | None = None,
 ) -> Run:
     """Step a solver until it has converged, its budget is used up, or it is interrupted.
 
     Ctrl-C ends the run after the last whole iteration; it is reported in the status, not raised.
+
+    Parameters
+    ----------
+    solver : Solver
+    V0 : ndarray of float, shape (S,)
+        Where to start; not changed.
+    certifier : Certifier
+    budget : Budget
+    clock : Clock
+        Started when the work on the problem began; its `Clock.check` is the checkpoint of the
+        certifier's backups.
+    defines_values : bool
+        Whether the values are the method's own V even where it runs to a tolerance.
+    certify_every : bool
+        Whether each iteration gets a bound, if need be by a sweep of its own.
+    callback : callable, optional
     """
-    clock = Clock()
-    backups = certifier.backups
-    accuracy = _Accuracy(budget, backups)
+    judge = _Judge(certifier, budget, defines_values=defines_values)
     record = _Record()
-    terminal = backups.model.terminal
-    certificate: Certificate | None = None
-    image = np.empty(len(terminal)) if certify_every else None
-    num_sweeps = num_certificate_sweeps = 0
+    whole = _Whole(V0.copy(), np.empty_like(V0), None, None, None, 0, 0, 0)
     end: tuple[Status, str] | None = None
-    checked: _Checked | None = None
-
-    def full_sweep() -> _Checked:
-        out = np.empty(len(terminal))
-        return _Checked(out, certifier.of_image(backups.sweep(solver.values(), out), True))
-
     try:
-        while end is None:
-            step = solver.step()
-            sweep, certificate, checked = step.sweep, None, None
-            num_sweeps += step.num_sweeps
-            if sweep is not None:
-                certificate = certifier.of_image(sweep, solver.recentres)
-            elif image is not None:
-                num_certificate_sweeps += 1
-                certificate = certifier.of_argument(
-                    backups.sweep(solver.values(), image), solver.recentres
-                )
-            bound = math.nan if certificate is None else _bound(solver, certificate)
-            values = functools.partial(_values, solver, certificate, terminal)
-            progress = record.add(step, clock.seconds(), bound, values)
-            if certificate is not None and sweep is not None and budget.has_tolerance:
-                shift = certificate.midpoint if solver.recentres else 0.0
-                size = certifier.size(sweep, shift)
-                end = accuracy.judge(sweep, certificate, bound, size, solver.recentres)
-                if end is not None and sweep.in_place and end[0] == Status.CONVERGED:
-                    # A sweep in place tells little of the greedy policy: a full one has to agree.
-                    num_certificate_sweeps += 1
-                    swept = full_sweep()
-                    end = accuracy.met(swept.certificate.half_width, size)
-                    checked = swept if end is not None else None
-            if end is None:
-                end = budget.exhausted(progress.iteration, progress.num_updates, progress.seconds)
-            if callback is not None and callback(progress) and end is None:
-                end = Status.INTERRUPTED, "stopped by the callback"
+        with compiling.interruptible():
+            while end is None:
+                step = solver.step(whole.V, whole.spare)
+                claim = judge.claim(step, whole.spare)
+                record.add(step, clock.seconds(), judge.bound(claim))
+                whole = whole.after(step, claim)
+                if claim is None and (certify_every or judge.is_due(whole)):
+                    record.set_bound(judge.checked_bound(whole))
+                end = judge.end(step, whole)
+                if end is None and judge.closes(whole):
+                    closed = judge.closed(whole)
+                    if closed is not None:
+                        whole, end = closed
+                if end is None:
+                    end = budget.exhausted(whole.num_iterations, whole.num_updates, record.seconds)
+                if end is not None:
+                    record.settle(judge.checked_bound(whole))
+                if callback is not None:
+                    progress = record.progress(functools.partial(judge.values, whole))
+                    if callback(progress) and end is None:
+                        end = Status.INTERRUPTED, "stopped by the callback"
     except KeyboardInterrupt:
         end = Status.INTERRUPTED, KEYBOARD
-        certificate = checked = None  # V may be one step ahead of them
-
-    if solver.recentres and certificate is None:
-        num_certificate_sweeps += 1
-        checked = full_sweep()
-    if checked is None:
-        solution = _values(solver, certificate, terminal)
-    else:
-        solution, certificate = checked.image, checked.certificate
-        _recentre(solution, certificate, terminal)
-    return Run(
-        solution,
-        certificate.midpoint if solver.recentres and certificate is not None else 0.0,
-        None if certificate is None else _bound(solver, certificate),
-        *end,
-        num_sweeps,
-        record.num_updates,
-        num_certificate_sweeps,
-        clock.seconds(),
-        record.history(),
-    )
+    except OutOfTimeError:
+        end = budget.out_of_time()
+    clock.lift()
+    try:
+        with compiling.interruptible():
+            return judge.run(whole, end, record)
+    except KeyboardInterrupt:
+        # What was found is not lost for the sweep that certifies it.
+        return judge.run(whole, (Status.INTERRUPTED, KEYBOARD), record)
 
 
-class _Checked(NamedTuple):
-    """TV of the solver's V, and what is known of it."""
+class _Judge:
+    """Certifies what steps return, and says when a run ends.
 
-    image: NDArray[np.float64]
-    certificate: Certificate
+    Steps make claims: the bounds that their own sweeps give.  A claim that meets the tolerance is
+    checked by a sweep of the values, which has the last word, and which the policy needs anyway.
+    """
 
-
-def _bound(solver: Solver, certificate: Certificate) -> float:
-    return certificate.half_width if solver.recentres else certificate.radius
-
-
-def _values(
-    solver: Solver, certificate: Certificate | None, terminal: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """Return what the method's values are now, as a new array."""
-    values = solver.values().copy()
-    if solver.recentres and certificate is not None:
-        _recentre(values, certificate, terminal)
-    return values
-
-
-def _recentre(
-    values: NDArray[np.float64], certificate: Certificate, terminal: NDArray[np.bool_]
-) -> None:
-    values += certificate.midpoint
-    values[terminal] = 0.0
-
-
-class _Accuracy:
-    """Judges whether the tolerance is met, or beyond what float64 can certify."""
-
-    def __init__(self, budget: Budget, backups: Backups) -> None:
+    def __init__(self, certifier: Certifier, budget: Budget, *, defines_values: bool) -> None:
+        #: Sweeps made to certify.
+        self.num_sweeps = 0
+        self._certifier = certifier
         self._budget = budget
+        self._recentres = budget.has_tolerance and not defines_values
+        # Such values may be other than 0 in terminal states.
+        self._anchored = not defines_values
+        self._terminal = certifier.backups.model.terminal
+        self._floor = _Floor(certifier.backups)
+        self._checked: tuple[_Whole, Check] | None = None
+        # Updates when something was last known of V.
+        self._updates_known = 0
+        self._next_closing = _FIRST_CLOSING
+
+    def claim(self, step: Step, out: NDArray[np.float64]) -> Certificate | None:
+        """Return what the step's own sweep says of the V in ``out``, if it made that V."""
+        sweep = step.sweep
+        if sweep is None or step.deferred is not None or sweep.image is not out:
+            return None
+        return self._certifier.of_image(sweep, self._anchored)
+
+    def bound(self, certificate: Certificate | None) -> float:
+        """Return the bound of the values that a certificate gives; NaN for none."""
+        if certificate is None:
+            return math.nan
+        return certificate.half_width if self._recentres else certificate.radius
+
+    def is_due(self, whole: _Whole) -> bool:
+        """Whether a sweep to certify is no more work than what was done since the last."""
+        work = whole.num_updates - self._updates_known
+        return self._budget.has_tolerance and work >= len(whole.V)
+
+    def checked_bound(self, whole: _Whole) -> float:
+        """Return the bound of the values by a sweep made for it."""
+        return self._bound_and_shift(self._check(whole))[0]
+
+    def end(self, step: Step, whole: _Whole) -> tuple[Status, str] | None:
+        """Return how the run ends here, if its accuracy does end it."""
+        if not self._budget.has_tolerance:
+            return None
+        claim = whole.claim
+        checked = self._checked is not None and self._checked[0] is whole
+        if claim is None and not checked:
+            return None
+        self._updates_known = whole.num_updates
+        if claim is not None and step.sweep is not None:
+            bound = self.bound(claim)
+            shift = claim.midpoint if self._recentres else 0.0
+            size = self._certifier.size(step.sweep, shift)
+            allowance = claim.allowance
+            low, high = step.sweep.residual_low, step.sweep.residual_high
+            if step.sweep.in_place:  # then it is the range together with 0 that contracts
+                low, high = min(low, 0.0), max(high, 0.0)
+            width = high - low
+        else:
+            check = self._check(whole)
+            bound, shift = self._bound_and_shift(check)
+            size = check.size
+            allowance = check.certificate.allowance
+            width = check.certificate.high - check.certificate.low
+        if bound <= self._budget.target(size) or not bound < math.inf:
+            # The claim is good enough, or there is something wrong with the values.
+            check = self._check(whole)
+            if not check.size < math.inf:
+                return _OVERFLOW
+            if claim is not None:
+                _confirm(claim, check.certificate)
+            bound, shift = self._bound_and_shift(check)
+            end = self._met(bound, self._size(whole, shift))
+            if end is not None:
+                return end
+        # What Algorithm 3 defines stays where it is for other reasons.
+        if self._recentres and (step.settled or self._floor.reached(width, bound, allowance, size)):
+            return self._no_better(bound, size)
+        return None
+
+    def closes(self, whole: _Whole) -> bool:
+        """Whether it is time to evaluate the greedy policy exactly.
+
+        Where that is always affordable, a run that goes on and on after its policy is right is
+        ended by that policy's value: at numbers of sweeps each twice the last.
+        """
+        return (
+            self._recentres
+            and len(whole.V) <= MOST_STATES
+            and whole.num_sweeps >= self._next_closing
+        )
+
+    def closed(self, whole: _Whole) -> tuple[_Whole, tuple[Status, str]] | None:
+        """Return the value of the greedy policy and how it ends the run, if it does."""
+        self._next_closing *= 2
+        backups = self._certifier.backups
+        policy = np.empty(len(whole.V), dtype=np.int32)
+        self.num_sweeps += 1
+        backups.sweep(whole.values(), whole.spare, policy)
+        V = eliminate(policy_model(backups.model, policy), backups.gamma)
+        if V is None:
+            return None
+        found = whole._replace(V=V, deferred=None, claim=None)
+        check = self._check(found)
+        bound, shift = self._bound_and_shift(check)
+        end = self._met(bound, self._size(found, shift))
+        if end is not None:
+            return found, (end[0], f"{end[1]}, by the exact value of the greedy policy")
+        if bound <= _EXACT * check.certificate.allowance:
+            return found, self._no_better(bound, check.size)
+        return None
+
+    def values(self, whole: _Whole) -> NDArray[np.float64]:
+        """Return what the method's values are now, as a new array."""
+        V = whole.values()
+        if not self._recentres:
+            return V.copy()
+        if self._checked is not None and self._checked[0] is whole:
+            return self._moved(V, self._checked[1].certificate.midpoint)
+        return V.copy() if whole.claim is None else self._moved(V, whole.claim.midpoint)
+
+    def run(self, whole: _Whole, end: tuple[Status, str], record: _Record) -> Run:
+        """Return the outcome, certified by a sweep of the values, whoever computed them."""
+        check = self._check(whole)
+        bound, shift = self._bound_and_shift(check)
+        V = whole.V  # formed by the check
+        values = self._moved(V, shift)
+        if end[0] != Status.INTERRUPTED:
+            end = self._last_word(end, bound, check, values)
+        return Run(
+            V,
+            values,
+            check,
+            bound,
+            *end,
+            whole.num_iterations,
+            whole.num_sweeps,
+            whole.num_updates,
+            self.num_sweeps,
+            None if whole.labels is None else whole.labels(),
+            record.history(whole.num_iterations),
+        )
+
+    def _last_word(
+        self, end: tuple[Status, str], bound: float, check: Check, values: NDArray[np.float64]
+    ) -> tuple[Status, str]:
+        """Return how a run ends, given the bound of its result."""
+        if not check.size < math.inf:
+            return _OVERFLOW
+        if not self._budget.has_tolerance:
+            return end
+        met = self._met(bound, sup_norm(values))
+        if met is None and end[0] == Status.CONVERGED:
+            raise AssertionError(f"converged with a bound of {bound!r}")
+        return end if end[0] == Status.CONVERGED or met is None else met
+
+    def _check(self, whole: _Whole) -> Check:
+        if self._checked is None or self._checked[0] is not whole:
+            self.num_sweeps += 1
+            check = self._certifier.check(whole.values(), whole.spare)
+            self._checked = whole, check
+            self._updates_known = whole.num_updates
+        return self._checked[1]
+
+    def _bound_and_shift(self, check: Check) -> tuple[float, float]:
+        shift = check.certificate.midpoint if self._recentres else 0.0
+        return check.bound(shift), shift
+
+    def _moved(self, V: NDArray[np.float64], shift: float) -> NDArray[np.float64]:
+        values = V.copy()
+        if shift != 0.0:
+            values += shift
+            values[self._terminal] = 0.0
+        return values
+
+    def _size(self, whole: _Whole, shift: float) -> float:
+        return sup_norm(self._moved(whole.V, shift))
+
+    def _met(self, bound: float, size: float) -> tuple[Status, str] | None:
+        target = self._budget.target(size)
+        if bound <= target:
+            return Status.CONVERGED, f"bound {bound:.3g} <= {target:.3g}"
+        return None
+
+    def _no_better(self, bound: float, size: float) -> tuple[Status, str]:
+        return (
+            Status.STOPPED_SHORT,
+            f"float64 can certify no better than {_relative(bound, size)} here, "
+            f"{_relative(self._budget.target(size), size)} was asked for",
+        )
+
+
+_OVERFLOW = (
+    Status.STOPPED_SHORT,
+    "values are beyond what float64 can hold, or no numbers any more",
+)
+
+
+def _confirm(claim: Certificate, found: Certificate) -> None:
+    """Refuse a claim that a sweep of the values refutes."""
+    # Both intervals hold V* - V.
+    if claim.low > found.high or claim.high < found.low:
+        raise RuntimeError(
+            f"the solver's sweep says that V* - V is in [{claim.low!r}, {claim.high!r}], a sweep "
+            f"of its V that it is in [{found.low!r}, {found.high!r}]: V was changed after the "
+            "solver's sweep"
+        )
+
+
+class _Floor:
+    """Tells when rounding keeps the bound from getting smaller."""
+
+    def __init__(self, backups: Backups) -> None:
         gamma = backups.gamma
         # In exact arithmetic this many sweeps halve the range of the residual: where they do not,
         # rounding may have the better of it.
@@ -288,42 +565,26 @@ class _Accuracy:
         # after a window, r <= 5 d / (1 - gamma), and the bound 2.5 allowances / (1 - gamma).
         # A method that stays above that has reasons of its own.
         self._level = 8 / (1 - gamma)
-        # Far below the last digit of any cost: where V* is 0, no relative accuracy is reached.
-        self._negligible = UNIT_ROUNDOFF**2 * backups.max_cost
-        self._ranges: list[float] = []
+        self._max_cost = backups.max_cost
+        # Least range before this window, and in it.
+        self._before = self._least = math.inf
+        self._count = 0
+        self._first_size: float | None = None
 
-    def met(self, bound: float, size: float) -> tuple[Status, str] | None:
-        """Return how the run ends where the bound is small enough; ``size`` is max|V|."""
-        target = self._budget.target(size)
-        if bound <= target:
-            return Status.CONVERGED, f"bound {bound:.3g} <= {target:.3g}"
-        return None
-
-    def judge(
-        self, sweep: Sweep, certificate: Certificate, bound: float, size: float, recentres: bool
-    ) -> tuple[Status, str] | None:
-        """Return how the run ends here, if it does; ``size`` is max|V|."""
-        end = self.met(bound, size)
-        if end is not None:
-            return end
-        target = self._budget.target(size)
-        low, high = sweep.residual_low, sweep.residual_high
-        if sweep.in_place:  # then it is the range together with 0 that contracts
-            low, high = min(low, 0.0), max(high, 0.0)
-        self._ranges.append(high - low)
-        stalls = (
-            bound <= self._level * certificate.allowance
-            and len(self._ranges) > self._window
-            and min(self._ranges[-self._window :]) >= 0.9 * min(self._ranges[: -self._window])
-        )
-        # What Algorithm 3 defines stays where it is for other reasons.
-        if recentres and (stalls or bound <= max(1.1 * certificate.allowance, self._negligible)):
-            return (
-                Status.STOPPED_SHORT,
-                f"float64 can certify no better than {_relative(bound, size)} here, "
-                f"{_relative(target, size)} was asked for",
-            )
-        return None
+    def reached(self, width: float, bound: float, allowance: float, size: float) -> bool:
+        """Take note of the range of a residual, and return whether no smaller bound will come."""
+        if self._first_size is None:
+            self._first_size = size
+        self._least = min(self._least, width)
+        self._count += 1
+        stalls = False
+        if self._count == self._window:
+            stalls = self._least >= 0.9 * self._before and bound <= self._level * allowance
+            self._before = min(self._before, self._least)
+            self._least, self._count = math.inf, 0
+        # Far below the last digit of any value: where V* is 0, no relative accuracy is reached.
+        negligible = UNIT_ROUNDOFF**2 * min(self._first_size, self._max_cost)
+        return stalls or bound <= max(1.1 * allowance, negligible)
 
 
 def _relative(bound: float, max_value: float) -> str:
@@ -333,32 +594,54 @@ def _relative(bound: float, max_value: float) -> str:
 
 
 class _Record:
-    """Grows the history."""
+    """Grows the history; beyond `_MOST_ROWS` every second row is dropped, again and again."""
 
     def __init__(self) -> None:
-        self.num_updates = 0
-        self._rows: list[tuple[int, float, int, float, float]] = []
+        self._rows: list[tuple[int, int, float, int, float, float]] = []
+        self._stride = 1
+        self._last: tuple[int, int, float, int, float, float] = (0, 0, 0.0, 0, math.nan, math.nan)
 
-    def add(
-        self, step: Step, seconds: float, bound: float, values: Callable[[], NDArray[np.float64]]
-    ) -> Progress:
-        self.num_updates += step.num_updates
+    @property
+    def seconds(self) -> float:
+        """When the last iteration ended."""
+        return self._last[2]
+
+    def add(self, step: Step, seconds: float, bound: float) -> None:
+        iteration, num_updates = self._last[0] + 1, self._last[1] + step.num_updates
         residual = math.nan if step.sweep is None else step.sweep.residual
-        self._rows.append((self.num_updates, seconds, step.num_megastates, residual, bound))
-        return Progress(
-            len(self._rows),
-            self.num_updates,
-            seconds,
-            step.num_megastates,
-            residual,
-            bound,
-            values,
-        )
+        self._last = (iteration, num_updates, seconds, step.num_megastates, residual, bound)
+        if (iteration - 1) % self._stride == 0:
+            if len(self._rows) == _MOST_ROWS:
+                del self._rows[1::2]
+                self._stride *= 2
+            if (iteration - 1) % self._stride == 0:
+                self._rows.append(self._last)
 
-    def history(self) -> History:
-        columns = list(zip(*self._rows, strict=True)) or [()] * 5
-        updates, seconds, megastates, residual, bound = columns
+    def set_bound(self, bound: float) -> None:
+        """Put in a bound of the last iteration that was computed afterwards."""
+        kept = bool(self._rows) and self._rows[-1] is self._last
+        self._last = (*self._last[:-1], bound)
+        if kept:
+            self._rows[-1] = self._last
+
+    def settle(self, bound: float) -> None:
+        """Put the bound of the result in the place of the last claim, if there was one."""
+        if not math.isnan(self._last[-1]):
+            self.set_bound(bound)
+
+    def progress(self, values: Callable[[], NDArray[np.float64]]) -> Progress:
+        """Return what a callback sees of the last iteration."""
+        return Progress(*self._last, values)
+
+    def history(self, num_iterations: int) -> History:
+        """Return the rows up to an iteration, the last one in any case."""
+        rows = [row for row in self._rows if row[0] <= num_iterations]
+        if self._last[0] == num_iterations > 0 and rows[-1][0] != num_iterations:
+            rows.append(self._last)
+        columns = list(zip(*rows, strict=True)) or [()] * 6
+        iteration, updates, seconds, megastates, residual, bound = columns
         return History(
+            iteration=np.array(iteration, dtype=np.int64),
             num_updates=np.array(updates, dtype=np.int64),
             seconds=np.array(seconds, dtype=np.float64),
             num_megastates=np.array(megastates, dtype=np.int64),

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
+# Numbers of sizes between 2 to minus this and 2 to this have squares with all their digits.
+_SAFE_EXPONENT = 400
 # It ends where the residual has grown so much.
 _GROWTH = 1e6
 
@@ -60,6 +62,19 @@ def bicgstab(
     max_value : float
         End too where an entry of x is larger.
     """
+    exponent = math.frexp(sup_norm(right))[1]
+    if abs(exponent) > _SAFE_EXPONENT:
+        # Squares would overflow or vanish.
+        unit = math.ldexp(1.0, exponent)
+        found = bicgstab(
+            apply,
+            right / unit,
+            reduction=reduction,
+            most_steps=most_steps,
+            least_norm=least_norm / unit,
+            max_value=max_value / unit,
+        )
+        return found._replace(values=found.values * unit)
     x = np.zeros_like(right)
     residual, shadow, direction = right.copy(), right, right.copy()
     smoothed = np.empty_like(right)
@@ -83,14 +98,14 @@ def bicgstab(
         # A beta of 0: the method has broken down, or is at its end.
         if beta == 0.0 or not target < squared < _GROWTH**2 * first:
             break
-        if max_value < math.inf and not size(x) <= max_value:
+        if max_value < math.inf and not sup_norm(x) <= max_value:
             break
         _turn(direction, beta, omega, image, residual)
     left = math.sqrt(squared / first) if first else 0.0
     return KrylovSolution(x, left, num_steps)
 
 
-def size(vector: Vector) -> float:
+def sup_norm(vector: Vector) -> float:
     """Return the sup norm, NaN where an entry is."""
     return float(max(-vector.min(), vector.max()))
 

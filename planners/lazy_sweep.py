@@ -36,6 +36,7 @@ class LazySweeps:
 
     def __init__(self, backups: SparseBackups) -> None:
         self._gamma = backups.gamma
+        self._checkpoint = backups.checkpoint
         self._num_threads = backups.num_threads
         self._work = backups.work
         # Unsigned numbers of states spare kernels the question whether they are negative.
@@ -72,6 +73,7 @@ class LazySweeps:
         max_value : float
             Bounds |V|; 0 spares the sweep to read any row.
         """
+        self._checkpoint()
         allowance = 4 * self._gamma * self._rounding * max_value
         arguments: tuple[Any, ...] = (
             *self._tables,
@@ -90,7 +92,7 @@ class LazySweeps:
             lambda lo, hi: kernel(*arguments, lo, hi), len(V), self._num_threads, self._work
         )
         residual_low, residual_high, low, high = zip(*extremes, strict=True)
-        return Sweep(min(residual_low), max(residual_high), min(low), max(high))
+        return Sweep(min(residual_low), max(residual_high), min(low), max(high), image=out)
 
 
 @njit(cache=True, nogil=True)

@@ -20,6 +20,7 @@ Processes", section "Robustness".
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,14 +64,16 @@ class NoisyBackups:
             self._costs, self._extra = model.costs, _on_actions
         # The model below reads this array, so that fresh noise need not make a model each time.
         self._noisy_costs = self._costs.copy()
-        self._backups = backups(_with_costs(model, self._noisy_costs), true.gamma, true.num_threads)
+        self._backups = backups(
+            _with_costs(model, self._noisy_costs), true.gamma, true.num_threads, true.checkpoint
+        )
         self._draw(slice(None))
 
     def sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
-        """Write ``T'V`` into ``out``; the extremes are those of ``T'V``."""
+        """Write ``T'V`` into ``out``; the extremes are those of ``T'V``, which is no image of T."""
         if self._is_fresh:
             self._draw(slice(None))
-        return self._backups.sweep(V, out)
+        return replace(self._backups.sweep(V, out), image=None)
 
     def aggregated(
         self,

@@ -9,7 +9,6 @@ import numpy as np
 from aggmaze.checks import check_positive
 from planners.adapters import as_model
 from planners.bellman import Model
-from planners.result import Status
 from planners.solve import solve
 
 # Relative accuracy of the scale.
@@ -43,12 +42,12 @@ def normalized(
     ------
     ValueError
         If V* is 0, so that no scale gives it another size.
+    NotSolvedError
+        If the scale cannot be certified to 1e-10 of its size.
     """
     check_positive("max_cost_to_go", max_cost_to_go)
     model = as_model(model_or_env)
-    result = solve(model, gamma=gamma, tol=_TOL)
-    if result.status == Status.INTERRUPTED:
-        raise KeyboardInterrupt  # there is no approximate scale
+    result = solve(model, gamma=gamma, tol=_TOL).require()  # there is no approximate scale
     size = float(np.abs(result.values).max())
     if size <= result.bound:
         raise ValueError("the optimal costs-to-go are all 0: no scale gives them another size")

@@ -70,6 +70,7 @@ class PackedPolicy:
     def __init__(self, backups: Backups, dtype: Any, *, solve_loops: bool) -> None:
         self._num_states = backups.model.num_states
         self._num_threads = backups.num_threads
+        self._checkpoint = backups.checkpoint
         self._gamma = backups.gamma
         self._solve_loops = solve_loops
         self._moves = isinstance(backups.model, MoveMDP)
@@ -115,6 +116,7 @@ class PackedPolicy:
 
     def sweep(self, start: Packed, vector: Packed, out: Packed) -> Range:
         """Write ``start + gamma P_pi vector`` into ``out``; return the extremes of the change."""
+        self._checkpoint()
         arguments = (
             self._offsets,
             self._columns,

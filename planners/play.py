@@ -17,11 +17,12 @@ def adviser(gamma: float, **options: Any) -> Adviser:
     gamma : float
         Discount in [0, 1).
     **options
-        As for `solve`.
+        As for `solve`.  The adviser raises `NotSolvedError` where a solve does not reach what they
+        ask for.
     """
 
     def advise(model: Model) -> Advice:
-        result = solve(model, gamma=gamma, **options)
+        result = solve(model, gamma=gamma, **options).require()
         return Advice(result.values, result.policy, gamma)
 
     return advise

@@ -14,8 +14,11 @@ from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
 from planners.adapters import as_model
 from planners.bellman import Backups, Model, backups
+from planners.compiling import interruptible
+from planners.result import SolveResult
 
 
+@interruptible()
 def q_values(model_or_env: Any, V: ArrayLike, gamma: float) -> NDArray[np.float64]:
     """Return what each action costs in all, if the costs-to-go after it are V.
 
@@ -40,6 +43,7 @@ def q_values(model_or_env: Any, V: ArrayLike, gamma: float) -> NDArray[np.float6
     return Q[: model.num_states - model.num_added_states]
 
 
+@interruptible()
 def greedy(model_or_env: Any, V: ArrayLike, gamma: float, slack: float = 0.0) -> NDArray[np.int64]:
     """Return a greedy policy that arrives where it can.
 
@@ -137,8 +141,10 @@ def greedy_path(model: Model, policy: NDArray[np.int64], start: int) -> NDArray[
         else:
             row = state * model.num_actions + int(policy[state])
             entries = slice(*model.transitions.indptr[row : row + 2])
-            likeliest = np.argmax(model.transitions.data[entries])
-            following = int(model.transitions.indices[entries][likeliest])
+            # A row may list one state several times.
+            states, place = np.unique(model.transitions.indices[entries], return_inverse=True)
+            shares = np.bincount(place, weights=model.transitions.data[entries])
+            following = int(states[place[np.argmax(shares[place])]])
         path.append(following)
         if following in visited:
             break
@@ -173,17 +179,20 @@ def _breadth_first(indptr, indices, sources):  # type: ignore[no-untyped-def]
     return distances, nearest
 
 
-def policy_model(model: Model, policy: ArrayLike, *, allow_unavailable: bool = False) -> TabularMDP:
+def policy_model(
+    model: Model, policy: SolveResult | ArrayLike, *, allow_unavailable: bool = False
+) -> TabularMDP:
     """Return the model with one action only, the policy's.
 
     Parameters
     ----------
     model : TabularMDP or MoveMDP
-    policy : array_like of int, shape (S,), or of float, shape (S, A)
+    policy : SolveResult, or array_like of int, shape (S,), or of float, shape (S, A)
         Actions, or the probability of each action.  For a model with added states the policy may
-        leave those out.
+        leave those out.  What it has for terminal states does not count.
     allow_unavailable : bool
-        Whether it may choose masked actions, which stay in place and pay.
+        Whether it may choose masked actions, which stay in place and pay: what the model has for a
+        step in place, or else what `TabularMDP` takes where a row is empty.
 
     Raises
     ------
@@ -196,8 +205,73 @@ def policy_model(model: Model, policy: ArrayLike, *, allow_unavailable: bool = F
         rows = model.policy_rows(0, model.num_states, weights)
         transitions, costs = rows.transitions, rows.costs
     else:
-        transitions, costs = _mixed_rows(model, weights)
+        transitions, costs = _mixed_rows(_with_stays(model, weights), weights)
     return TabularMDP(transitions, costs, terminal=model.terminal, initial=model.initial)
+
+
+def step_variances(
+    model: Model, policy: ArrayLike, V: NDArray[np.float64], gamma: float
+) -> NDArray[np.float64]:
+    """Return the variance of ``c + gamma V(s')`` in one step of a policy, shape (S,).
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    policy
+        As for `policy_model`; it may choose masked actions.
+    V : ndarray of float, shape (S,)
+        The policy's own costs-to-go, which are the means.
+    gamma : float
+    """
+    weights = _policy_weights(model, policy, allow_unavailable=True)
+    num_states = model.num_states
+    if isinstance(model, MoveMDP):
+        rows = model.policy_rows(0, num_states, weights)
+        weights = np.ones((num_states, 1))
+    else:
+        rows = _with_stays(model, weights).rows(0, num_states)
+    matrix, num_rows = rows.transitions, rows.transitions.shape[0]
+    row_of_entry = np.repeat(np.arange(num_rows), np.diff(matrix.indptr))
+    taken = weights.reshape(-1)[row_of_entry] > 0.0
+    row_of_entry = row_of_entry[taken]
+    state_of_entry = row_of_entry * num_states // num_rows
+    surprise = rows.outcome_costs[taken] + gamma * V[matrix.indices[taken]] - V[state_of_entry]
+    shares = matrix.data[taken] * weights.reshape(-1)[row_of_entry]
+    variances = np.zeros(num_states)
+    np.add.at(variances, state_of_entry, shares * surprise**2)
+    return variances
+
+
+def _with_stays(model: TabularMDP, weights: NDArray[np.float64]) -> TabularMDP:
+    """Return a model in which the masked actions that are taken stay in place at a finite cost."""
+    masked = ((weights > 0) & ~model.action_mask & ~model.terminal[:, np.newaxis]).reshape(-1)
+    if not masked.any():
+        return model
+    matrix, costs = model.transitions, model.costs.reshape(-1)
+    row_of_entry = np.repeat(np.arange(len(costs)), np.diff(matrix.indptr))
+    leaves = ~np.isfinite(costs)
+    elsewhere = (matrix.indices != row_of_entry // model.num_actions) & (matrix.data > 0)
+    leaves[row_of_entry[elsewhere]] = True
+    if model.outcome_costs is not None:
+        leaves[row_of_entry[~np.isfinite(model.outcome_costs)]] = True
+    emptied = masked & leaves
+    if not emptied.any():
+        return model
+    kept = ~emptied[row_of_entry]
+    counts = np.where(emptied, 0, np.diff(matrix.indptr))
+    transitions = sp.csr_array(
+        (matrix.data[kept], matrix.indices[kept], np.concatenate([[0], np.cumsum(counts)])),
+        shape=matrix.shape,
+    )
+    return TabularMDP(
+        transitions,
+        model.costs,
+        action_mask=model.action_mask,
+        terminal=model.terminal,
+        initial=model.initial,
+        outcome_costs=None if model.outcome_costs is None else model.outcome_costs[kept],
+        num_added_states=model.num_added_states,
+    )
 
 
 def _mixed_rows(
@@ -217,10 +291,10 @@ def _mixed_rows(
 
 
 def _policy_weights(
-    model: Model, policy: ArrayLike, allow_unavailable: bool
+    model: Model, policy: SolveResult | ArrayLike, allow_unavailable: bool
 ) -> NDArray[np.float64]:
     """Return the probability of each action, shape (S, A)."""
-    array = np.asarray(policy)
+    array = np.asarray(policy.policy if isinstance(policy, SolveResult) else policy)
     num_states, num_actions = model.num_states, model.num_actions
     listed = num_states - model.num_added_states
     if array.shape[:1] not in ((num_states,), (listed,)) or array.shape[1:] not in (
@@ -251,7 +325,8 @@ def _policy_weights(
                 f"policy[{bad[0]}] = {array[bad[0]]} must be probabilities that sum to 1"
             )
         weights[: len(array)] = array
-    refused = np.argwhere((weights > 0) & ~model.action_mask)
+    # In a terminal state every action is the same step in place.
+    refused = np.argwhere((weights > 0) & ~model.action_mask & ~model.terminal[:, np.newaxis])
     if len(refused) and not allow_unavailable:
         state, action = refused[0]
         raise ValueError(f"policy chooses action {action} in state {state}, which is unavailable")

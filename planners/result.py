@@ -55,14 +55,18 @@ class NotSolvedError(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """One entry an iteration, each array of shape (num_iterations,).
+    """One entry an iteration; beyond 100,000 of them one in 2, 4, 8, ... and the last.
+
+    Each array has the shape (N,), N the number of entries.
 
     Parameters
     ----------
+    iteration : ndarray of int
+        Which iteration it is, counted from 1.
     num_updates : ndarray of int
         Backups made so far.
     seconds : ndarray of float
-        Time taken so far, without the compilation of kernels.
+        Time taken so far, without compiling and loading kernels.
     num_megastates : ndarray of int
         K in an aggregated iteration, 0 in a global one.
     residual : ndarray of float
@@ -71,6 +75,7 @@ class History:
         Certified bound where one was computed, else NaN.
     """
 
+    iteration: NDArray[np.int64]
     num_updates: NDArray[np.int64]
     seconds: NDArray[np.float64]
     num_megastates: NDArray[np.int64]
@@ -80,6 +85,15 @@ class History:
     def __len__(self) -> int:
         return len(self.num_updates)
 
+    def __repr__(self) -> str:
+        text = f"{self.iteration[-1] if len(self) else 0:,} iterations"
+        if len(self):
+            text += f", {self.num_updates[-1]:,} updates, {self.seconds[-1]:.3g} s"
+        bounds = self.bound[~np.isnan(self.bound)]
+        if len(bounds):
+            text += f", last bound {bounds[-1]:.3g}"
+        return f"History({text})"
+
 
 @dataclass(frozen=True, eq=False)
 class SolveResult:
@@ -88,8 +102,9 @@ class SolveResult:
     Parameters
     ----------
     values : ndarray of float, shape (S,)
-        Costs-to-go.  For exact methods the middle of the certified interval; for the aggregation
-        methods exactly the V that they define.
+        Costs-to-go.  Of a run of an exact method to a tolerance the middle of the certified
+        interval; of a given number of iterations, and of the aggregation methods, exactly the V
+        that the method defines.
     policy : ndarray of int, shape (S,)
         Greedy actions; ties and near-ties that the certificate leaves open go to the action that
         makes progress towards a terminal state.
@@ -114,7 +129,7 @@ class SolveResult:
     num_certificate_sweeps : int
         Full sweeps made only to certify, counted nowhere else.
     seconds : float
-        Wall-clock time without the compilation of kernels.
+        Wall-clock time without compiling and loading kernels.
     history : History
     labels : ndarray of int, shape (S,), optional
         The last mega-states, for methods that aggregate.
@@ -202,10 +217,23 @@ class SolveResult:
             }
             if "labels" in archive:
                 expected["labels"] = (_INTEGER, per_state)
+            # Before histories thinned themselves out they did not number their entries.
+            counted = "history_iteration" in archive
+            entries = archive.shape("history_seconds", 1)
+            if entries[0] > scalars["num_iterations"] or not (
+                counted or entries[0] == scalars["num_iterations"]
+            ):
+                raise ValueError(
+                    f"history_seconds has {entries[0]} entries for {scalars['num_iterations']} "
+                    "iterations"
+                )
             for field in fields(History):
-                dtypes = _INTEGER if field.name.startswith("num_") else _FLOAT
-                expected[f"history_{field.name}"] = (dtypes, (scalars["num_iterations"],))
+                if field.name != "iteration" or counted:
+                    whole = field.name.startswith(("num_", "iteration"))
+                    expected[f"history_{field.name}"] = (_INTEGER if whole else _FLOAT, entries)
             arrays = archive.read(expected)
+            if not counted:
+                arrays["history_iteration"] = np.arange(1, entries[0] + 1)
             history = History(**{f.name: arrays.pop(f"history_{f.name}") for f in fields(History)})
             return cls(history=history, **scalars | arrays)
 

@@ -44,7 +44,8 @@ class RowSweeps:
         successors, move_costs, chosen, every = backups.tables
         self._num_columns = shape[1]
         self._tables, self._gamma = backups.tables, backups.gamma
-        self._retraced = retraced
+        # No row has more before it.
+        self._retraced = min(retraced, shape[0])
         self._regular = np.zeros(shape[0], dtype=np.bool_)
         self._relaxation = 1.0
         self._count = 0

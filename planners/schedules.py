@@ -147,7 +147,7 @@ class ShrinkingEpsilon:
 
     def __init__(self, gamma: float, num_global: int, most_bins: float) -> None:
         self._num_global = num_global
-        self._contraction = gamma**num_global
+        self._contraction = gamma ** float(min(num_global, 1 << 53))
         self._most_bins = most_bins
         self._num_cuts = 0
         self._last_residual = math.inf

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.checks import check_choice, check_gamma, check_integer, is_real
+from aggmaze.checks import (
+    check_choice,
+    check_gamma,
+    check_integer,
+    check_time_limit,
+    did_you_mean,
+    is_real,
+)
 from planners.adapters import as_model
 from planners.bellman import Backups, backups
-from planners.certificate import Certifier
+from planners.certificate import LARGEST_START, Certifier
 from planners.choose import choose
 from planners.iterate import Budget, Callback, Clock, Run, Solver, iterate
+from planners.krylov import sup_norm
 from planners.policies import greedy_policy, model_values
-from planners.result import SolveResult
+from planners.result import KEYBOARD, SolveResult, Status
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
 from planners.solvers.basin_aggregation import BasinAggregation, BasinAggregationOptions
 from planners.solvers.fixed_aggregation import FixedAggregation, FixedAggregationOptions
@@ -27,13 +34,13 @@ from planners.solvers.forest_policy_iteration import (
     ForestPolicyIteration,
     ForestPolicyIterationOptions,
 )
-from planners.solvers.gauss_seidel import GaussSeidel, GaussSeidelOptions
+from planners.solvers.gauss_seidel import GaussSeidel
 from planners.solvers.modified_policy_iteration import (
     ModifiedPolicyIteration,
     ModifiedPolicyIterationOptions,
 )
-from planners.solvers.policy_iteration import PolicyIteration, PolicyIterationOptions
-from planners.solvers.value_iteration import ValueIteration, ValueIterationOptions
+from planners.solvers.policy_iteration import PolicyIteration
+from planners.solvers.value_iteration import ValueIteration
 from planners.threads import check_num_threads
 
 
@@ -44,63 +51,57 @@ class Method:
     Parameters
     ----------
     solver : callable
-        ``solver(backups, V0, rng, options)``.
-    options : type
+        ``solver(backups)``, with ``options=`` where there are any, with ``rng=`` where it draws.
+    summary : str
+    options : type, optional
         Frozen dataclass of the options that the method takes.
+    draws : bool
+        Whether the method takes a Generator.
     num_iterations : callable, optional
         ``num_iterations(options)``: the budget that is the method's normal end where the caller
-        sets none.  Methods without one run to a tolerance, and so do those where it is None.
-    summary : str
+        sets none.  Methods without one run to a tolerance, and so do those where it is None; the
+        others define their values, which are not moved to the middle of what is certified.
     """
 
-    solver: Callable[[Backups, NDArray[np.float64], np.random.Generator, Any], Solver]
-    options: type
-    num_iterations: Callable[[Any], int | None] | None
+    solver: Callable[..., Solver]
     summary: str
+    options: type | None = None
+    draws: bool = False
+    num_iterations: Callable[[Any], int | None] = lambda options: None
 
 
 METHODS: dict[str, Method] = {
-    "value_iteration": Method(
-        ValueIteration, ValueIterationOptions, None, "full sweeps V = TV with MacQueen's bounds"
-    ),
-    "gauss_seidel": Method(
-        GaussSeidel,
-        GaussSeidelOptions,
-        None,
-        "sweeps in place, in alternating directions",
-    ),
+    "value_iteration": Method(ValueIteration, "full sweeps V = TV with MacQueen's bounds"),
+    "gauss_seidel": Method(GaussSeidel, "sweeps in place, in alternating directions"),
     "modified_policy_iteration": Method(
         ModifiedPolicyIteration,
-        ModifiedPolicyIterationOptions,
-        None,
         "sweeps, and between them cheap ones by the policy alone",
+        ModifiedPolicyIterationOptions,
     ),
-    "policy_iteration": Method(
-        PolicyIteration, PolicyIterationOptions, None, "exact evaluation and improvement in turn"
-    ),
+    "policy_iteration": Method(PolicyIteration, "exact evaluation and improvement in turn"),
     "forest_policy_iteration": Method(
         ForestPolicyIteration,
-        ForestPolicyIterationOptions,
-        None,
         "policy iteration with evaluation along the forest of likeliest moves, and sweeps",
+        ForestPolicyIterationOptions,
     ),
     "basin_aggregation": Method(
         BasinAggregation,
-        BasinAggregationOptions,
-        None,
         "sweeps that retrace their rows, and aggregation by where the policy goes",
+        BasinAggregationOptions,
     ),
     "fixed_aggregation": Method(
         FixedAggregation,
-        FixedAggregationOptions,
-        operator.attrgetter("num_iterations"),
         "Algorithm 1: updates of states grouped by given labels",
+        FixedAggregationOptions,
+        draws=True,
+        num_iterations=operator.attrgetter("num_iterations"),
     ),
     "adaptive_aggregation": Method(
         AdaptiveAggregation,
-        AdaptiveAggregationOptions,
-        operator.attrgetter("num_iterations"),
         "Algorithm 3: sweeps in turn with updates of states grouped by value",
+        AdaptiveAggregationOptions,
+        draws=True,
+        num_iterations=operator.attrgetter("num_iterations"),
     ),
 }
 
@@ -141,18 +142,22 @@ def solve(
         (`planners.choose`); the result says which and why.
     tol, atol : float, optional
         Converged once ``bound <= max(atol, tol * max|V|)``.  Without either, and without
-        ``num_iterations`` or ``num_updates``, exact methods run to ``tol = 1e-6``.  A ``tol`` below
-        what float64 can certify is refused.
+        ``num_iterations`` or ``num_updates``, exact methods run to ``tol = 1e-6``, or where float64
+        cannot certify that, very near to 1, to the smallest that it can; ``message`` says so.  A
+        ``tol`` below that is refused.
     num_iterations, num_updates : int, optional
-        Stop after so many iterations, or at the iteration that makes so many backups;
+        Stop after so many iterations, or at the iteration that makes so many backups.  Without a
+        tolerance the values are then those that the method came to, such as the ``V_k`` of k
+        sweeps, and not the middle of the certified interval;
         ``adaptive_aggregation`` makes 1000 iterations by default, unless ``epsilon`` is
         ``"shrink"``.
     time_limit : float, optional
-        Stop after so many seconds, not counting the compilation of kernels.
+        Stop after so many seconds, not counting compiling and loading kernels.  An iteration that
+        is not over half a second later is given up.
     V0 : array_like, shape (S,), optional
         Where to start, 0 by default; never overwritten.
     seed : int
-        Seeds the one Generator that the method draws from.
+        Seeds the one Generator that the method draws from; not negative.
     num_threads : int, optional
         Threads for models that are large enough, by default one for each core that the process may
         use.  The result is the same, bit for bit, on any number.
@@ -162,11 +167,15 @@ def solve(
     callback : callable, optional
         Called with a `Progress` after each iteration; a true value returned stops the run.
     **options
-        Of the method, as the options class of its row in `METHODS` lists and describes them; for
-        ``adaptive_aggregation`` ``epsilon``, ``num_global``, ``num_aggregated``, ``step_size``,
-        ``step_index``, ``first_step``, ``noise_sigma`` and ``noise``; for ``fixed_aggregation``
-        ``labels``, ``step_size`` and ``first_step``; for ``modified_policy_iteration``
-        ``inner_sweeps``.
+        Of the method, as the options class of its row in `METHODS` describes them; the methods that
+        are not listed take none:
+
+        - ``modified_policy_iteration``: ``inner_sweeps``
+        - ``forest_policy_iteration``: ``start``, ``num_sweeps``
+        - ``basin_aggregation``: ``num_retraced``
+        - ``fixed_aggregation``: ``labels``, ``step_size``, ``first_step``
+        - ``adaptive_aggregation``: ``epsilon``, ``num_global``, ``num_aggregated``, ``step_size``,
+          ``step_index``, ``first_step``, ``noise_sigma``, ``noise``
 
     Returns
     -------
@@ -182,7 +191,9 @@ def solve(
     model = as_model(model_or_env)
     gamma = check_gamma(gamma)
     _check_limits(tol, atol, num_iterations, num_updates, time_limit)
-    clock = Clock()
+    check_integer("seed", seed)
+    check_choice("certify", certify, ("final", "every"))
+    clock = Clock(time_limit)
     reason = ""
     if method == AUTO:
         if options:
@@ -193,65 +204,76 @@ def solve(
         choice = choose(model, tol)
         method, reason = choice.method, choice.reason
     entry = _method(method)
-    solver_options = _options(method, entry, options)
-    normal_end = None if entry.num_iterations is None else entry.num_iterations(solver_options)
+    arguments: dict[str, Any] = {}
+    if entry.options is not None:
+        arguments["options"] = entry.options(**_checked(method, entry.options, options))
+    elif options:
+        _checked(method, None, options)
+    if entry.draws:
+        arguments["rng"] = np.random.default_rng(seed)
+    normal_end = entry.num_iterations(arguments.get("options"))
+    start = np.zeros(model.num_states) if V0 is None else model_values(model, V0)
+    operators = backups(model, gamma, check_num_threads(num_threads), clock.check)
+    certifier = Certifier(operators)
+    _check_size(operators, start)
+    lowered = ""
     if num_iterations is None and num_updates is None:
         num_iterations = normal_end
         if num_iterations is None and tol is None and atol is None:
-            tol = DEFAULT_TOL
+            tol = certifier.attainable(DEFAULT_TOL)
+            if tol > DEFAULT_TOL:
+                lowered = f"; float64 cannot certify the default tol of {DEFAULT_TOL:g} here"
     budget = Budget(tol, atol, num_iterations, num_updates, time_limit)
-    check_choice("certify", certify, ("final", "every"))
-    start = np.zeros(model.num_states) if V0 is None else model_values(model, V0)
-    operators = backups(model, gamma, check_num_threads(num_threads))
-    certifier = Certifier(operators)
-    if budget.tol is not None and budget.atol is None and budget.tol < certifier.least_tol:
-        raise ValueError(
-            f"tol = {budget.tol!r} is below what float64 can certify for this model at gamma = "
-            f"{gamma!r}; the smallest possible is {certifier.least_tol:.1e} (of max|V|)"
-        )
-    solver = entry.solver(operators, start, np.random.default_rng(seed), solver_options)
-    run = iterate(solver, certifier, budget, certify_every=certify == "every", callback=callback)
-    return _result(method, reason, certifier, solver, run, clock)
+    if budget.has_tolerance:
+        certifier.check_attainable(budget.tol if budget.atol is None else None)
+    run = iterate(
+        entry.solver(operators, **arguments),
+        start,
+        certifier,
+        budget,
+        clock,
+        defines_values=normal_end is not None,
+        certify_every=certify == "every",
+        callback=callback,
+    )
+    try:
+        return _result(method, reason, lowered, operators, run, clock)
+    except KeyboardInterrupt:
+        # What was found is not lost for the policy that is read off it.
+        interrupted = replace(run, status=Status.INTERRUPTED, message=KEYBOARD)
+        return _result(method, reason, "", operators, interrupted, clock)
 
 
 def _result(
-    method: str, reason: str, certifier: Certifier, solver: Solver, run: Run, clock: Clock
+    method: str, reason: str, lowered: str, operators: Backups, run: Run, clock: Clock
 ) -> SolveResult:
-    """Certify the values where the run did not, and read the policy off them."""
-    operators = certifier.backups
-    model, gamma = operators.model, operators.gamma
-    values = run.values
-    # One more sweep bounds the values where nothing did so far, and always the policy.  It is read
-    # off V before it was moved to the middle: next to terminal states, which are not moved, the
-    # middle has a larger residual.
-    V = values - run.shift
-    V[model.terminal] = values[model.terminal]
-    sweep = operators.sweep(V, np.empty_like(V))
-    argument = certifier.of_argument(sweep, solver.recentres)
-    bound = argument.radius if run.bound is None else run.bound
-    rounding = operators.rounding(float(np.abs(V).max()) + bound)
+    """Read the policy off the values, and say what it loses at most."""
+    model, gamma, check = operators.model, operators.gamma, run.check
+    # It is read off V before it was moved to the middle: next to terminal states, which are not
+    # moved, the middle has a larger residual.
+    V = run.V
+    bound = check.bound()
+    rounding = operators.rounding(check.size + bound) if bound < math.inf else 0.0
     # What of a difference between two actions the bound and rounding leave open: giving it up
     # for progress costs a policy no more than one bound.
-    slack = (1 - gamma) * bound + 2 * rounding
+    slack = (1 - gamma) * run.bound + 2 * rounding if run.bound < math.inf else 0.0
     policy = greedy_policy(operators, V, slack, tie=2 * rounding)
-    # T_pi V <= TV + slack, so V_pi <= V + (max r + slack) / (1 - gamma).
-    policy_bound = argument.high - argument.low + (slack + 2 * rounding) / (1 - gamma)
     listed = model.num_states - model.num_added_states
-    labels = solver.labels()
+    labels = run.labels
     return SolveResult(
-        values=values[:listed].copy(),
+        values=run.values[:listed].copy(),
         policy=policy[:listed].copy(),
-        bound=bound,
-        policy_bound=policy_bound,
+        bound=run.bound,
+        policy_bound=check.policy_bound(slack),
         status=run.status,
-        message=run.message,
+        message=run.message + (lowered if run.status.success else ""),
         method=method,
         reason=reason,
         gamma=gamma,
-        num_iterations=len(run.history),
+        num_iterations=run.num_iterations,
         num_sweeps=run.num_sweeps,
         num_updates=run.num_updates,
-        num_certificate_sweeps=run.num_certificate_sweeps + 1,
+        num_certificate_sweeps=run.num_certificate_sweeps,
         seconds=clock.seconds(),
         history=run.history,
         labels=None if labels is None else labels[:listed].copy(),
@@ -262,20 +284,38 @@ def _method(name: str) -> Method:
     try:
         return METHODS[name]
     except (KeyError, TypeError):
-        close = difflib.get_close_matches(str(name), METHODS, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
         raise ValueError(
-            f"method must be one of {AUTO}, {', '.join(METHODS)}, got {name!r}{hint}"
+            f"method must be one of {AUTO}, {', '.join(METHODS)}, got {name!r}"
+            f"{did_you_mean(name, METHODS)}"
         ) from None
 
 
-def _options(method: str, entry: Method, options: dict[str, Any]) -> Any:
-    allowed = [f.name for f in fields(entry.options)]
+def _checked(method: str, kind: type | None, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options, if the method takes them all."""
+    allowed = [] if kind is None else [f.name for f in fields(kind)]
     for name in options:
         if name not in allowed:
             takes = f"takes {', '.join(allowed)}" if allowed else "takes no options of its own"
-            raise TypeError(f"{method} does not take {name!r}; it {takes}")
-    return entry.options(**options)
+            hint = did_you_mean(name, allowed)
+            raise TypeError(f"{method} does not take {name!r}; it {takes}{hint}")
+    return options
+
+
+def _check_size(operators: Backups, start: NDArray[np.float64]) -> None:
+    """Refuse costs and values so large that costs-to-go overflow on the way to them."""
+    most = (1 - operators.gamma) * LARGEST_START
+    what = "costs (or rewards) have"
+    size = operators.max_cost
+    if not size <= most:
+        raise ValueError(
+            f"{what} sizes up to {size:g}, which at gamma = {operators.gamma!r} is too much for "
+            f"float64: at most {most:.3g} will do; measure them in another unit"
+        )
+    if not sup_norm(start) <= most:
+        raise ValueError(
+            f"V0 has sizes up to {sup_norm(start):g}, which at gamma = {operators.gamma!r} is too "
+            f"much for float64: at most {most:.3g} will do"
+        )
 
 
 def _check_limits(
@@ -293,5 +333,4 @@ def _check_limits(
     for name, count in (("num_iterations", num_iterations), ("num_updates", num_updates)):
         if count is not None:
             check_integer(name, count, least=1)
-    if time_limit is not None and not (is_real(time_limit) and time_limit > 0):
-        raise ValueError(f"time_limit must be a positive number of seconds, got {time_limit!r}")
+    check_time_limit(time_limit)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from aggmaze.checks import check_integer
+from planners import compiling
 
 T = TypeVar("T")
 
@@ -21,6 +23,7 @@ T = TypeVar("T")
 LEAST_WORK = 1 << 19
 
 _pool: ThreadPoolExecutor | None = None
+_making = threading.Lock()
 
 
 def num_cores() -> int:
@@ -42,16 +45,45 @@ def check_num_threads(num_threads: int | None) -> int:
 def run_all(tasks: list[Callable[[], T]]) -> list[T]:
     """Run functions side by side, the last one in this thread, and return what they return.
 
-    On any exception, Ctrl-C among them, the others are waited for first.
+    On any exception, Ctrl-C among them, the others are waited for first: none runs on when this is
+    left.
     """
     if len(tasks) == 1:
         return [tasks[0]()]
-    futures = [_threads().submit(task) for task in tasks[:-1]]
+    futures: list[Future[tuple[T, float]]] = [Future() for _ in tasks[:-1]]
+    here: tuple[T, float] | None = None
+    failure: BaseException | None = None
+    num_handed_out = 0
+    while True:  # so that Ctrl-C finds the way to the waiting from wherever it strikes
+        try:
+            if failure is None:
+                for future, task in zip(futures, tasks, strict=False):
+                    _threads().submit(_run, future, task)
+                    num_handed_out += 1
+                here = compiling.timed(tasks[-1])
+            for future in futures[num_handed_out:]:  # handed out or not, it is called off
+                future.cancel()
+            wait([future for future in futures if not future.cancelled()])
+            break
+        except BaseException as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    assert here is not None
+    results = [future.result() for future in futures]
+    # Kernels were compiled or loaded side by side, and it is the longest wait that this one shared.
+    compiling.add(max(0.0, max(waited for _, waited in results) - here[1]))
+    return [result for result, _ in (*results, here)]
+
+
+def _run(future: Future[tuple[T, float]], task: Callable[[], T]) -> None:
+    """Do a task for who waits for the future, unless it was called off."""
+    if not future.set_running_or_notify_cancel():
+        return
     try:
-        last = tasks[-1]()
-    finally:
-        wait(futures)
-    return [future.result() for future in futures] + [last]
+        future.set_result(compiling.timed(task))
+    except BaseException as error:
+        future.set_exception(error)
 
 
 def over_blocks(
@@ -74,15 +106,16 @@ def over_blocks(
 
 def _threads() -> ThreadPoolExecutor:
     global _pool
-    if _pool is None:
-        _pool = ThreadPoolExecutor(max(1, num_cores() - 1), thread_name_prefix="planners")
-    return _pool
+    with _making:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(max(1, num_cores() - 1), thread_name_prefix="planners")
+        return _pool
 
 
 def _forget() -> None:
-    """Drop the pool in a forked process: its threads are not there."""
-    global _pool
-    _pool = None
+    """Drop the pool in a forked process: its threads are not there, nor who may hold the lock."""
+    global _pool, _making
+    _pool, _making = None, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -10,6 +10,7 @@ Python 3.6 can still read this file (hence the quoted annotations), so that an o
 sentence instead of a traceback.
 """
 
+import argparse
 import contextlib
 import hashlib
 import json
@@ -21,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -29,6 +30,9 @@ RECORD = VENV / "aggmaze-setup.json"
 NEW = VENV / "aggmaze-setup.new"
 PACKAGES = ("aggmaze", "planners")
 OLDEST_PYTHON = (3, 11)
+# Seconds between looks at what a command prints, and between lines where there is no terminal.
+LOOK_EVERY = 1.0
+LINE_EVERY = 15.0
 
 # Run by the Python of .venv: which Python that is, and what it finds installed.
 PROBE = """
@@ -48,6 +52,14 @@ print(json.dumps({
     ),
 }))
 """
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as all commands of the project do."""
+
+    def error(self, message: str) -> "NoReturn":
+        """Say it, and end with 2."""
+        self.exit(2, f"error: {message}; see {self.prog} --help\n")
 
 
 class SetupError(Exception):
@@ -76,11 +88,22 @@ def run(main: "Callable[[], int]") -> None:
     sys.exit(code)
 
 
-def call(command: "Sequence[str | Path]", **options: Any) -> int:
-    """Run a command and return its exit code; on Ctrl-C, wait for the command to end as well."""
+def call(
+    command: "Sequence[str | Path]", meanwhile: "Callable[[], None] | None" = None, **options: Any
+) -> int:
+    """Run a command and return its exit code; on Ctrl-C, wait for the command to end as well.
+
+    What there is to do meanwhile is called once a second.
+    """
     process = subprocess.Popen([str(word) for word in command], **options)
     try:
-        code = process.wait()
+        code = None
+        while code is None:
+            try:
+                code = process.wait(timeout=LOOK_EVERY if meanwhile else None)
+            except subprocess.TimeoutExpired:
+                assert meanwhile is not None
+                meanwhile()
     except KeyboardInterrupt:
         # The terminal has sent Ctrl-C to the command too: give it time to clean up behind itself.
         for insist in (None, process.terminate, process.kill):
@@ -233,7 +256,8 @@ def _set_up(wanted: "set[str]", todo: "tuple[str, str]", lock: "int | None") -> 
         "remake": f"Making .venv anew ({reason}) and installing {project} into it",
         "install": f"Installing {project} into .venv",
     }[step]
-    print(f"{begin}. This takes about a minute.", flush=True)
+    print(f"{begin}.", flush=True)
+    print("This takes one to three minutes, and longer where the network is slow.", flush=True)
 
     if step != "install":
         VENV.mkdir(exist_ok=True)
@@ -249,6 +273,7 @@ def _set_up(wanted: "set[str]", todo: "tuple[str, str]", lock: "int | None") -> 
         base = getattr(sys, "_base_executable", None) or sys.executable
         _call_quietly(
             [base, "-I", "-m", "venv", "--prompt", "aggmaze", VENV],
+            "making the virtual environment",
             "the virtual environment could not be made",
             lock,
         )
@@ -260,10 +285,10 @@ def _set_up(wanted: "set[str]", todo: "tuple[str, str]", lock: "int | None") -> 
     failure = f"pip could not install {project}"
     try:
         try:
-            _call_quietly(command, failure, lock)
+            _call_quietly(command, "starting pip", failure, lock)
         except DamagedDownloadError as error:
             print(f"{error}. Trying once more.", file=sys.stderr, flush=True)
-            _call_quietly([*command, "--no-cache-dir"], failure, lock)
+            _call_quietly([*command, "--no-cache-dir"], "starting pip", failure, lock)
     except SetupError:
         _write_record(record)  # pip has given up in good order, so .venv is as it was
         raise
@@ -299,24 +324,66 @@ def _need_venv_module() -> None:
         ) from error
 
 
-def _call_quietly(command: "Sequence[str | Path]", failure: str, lock: "int | None") -> None:
-    """Run a command in the checkout; if it fails, show what it has printed, and why it failed."""
+class _Waiting:
+    """Tells what a command does that prints into a file: in place on a terminal, else in lines."""
+
+    def __init__(self, printed: Path, at_first: str) -> None:
+        self._printed, self._at_first = printed, at_first
+        self._started = self._told = time.monotonic()
+        self._width = 0
+
+    def __call__(self) -> None:
+        """Tell it."""
+        now = time.monotonic()
+        lines = self._printed.read_text(encoding="utf-8", errors="replace").split("\n")
+        doing = next((line.strip() for line in reversed(lines) if line.strip()), self._at_first)
+        text = f"  {now - self._started:.0f} s: {doing}"
+        if sys.stdout.isatty():
+            self._show(text[: shutil.get_terminal_size().columns - 1])
+        elif now >= self._told + LINE_EVERY:
+            self._told = now
+            print(text if len(text) <= 100 else f"{text[:97]}...", flush=True)
+
+    def clear(self) -> None:
+        """Take away what stands on the terminal."""
+        if self._width:
+            self._show("")
+            print("\r", end="", flush=True)
+
+    def _show(self, text: str) -> None:
+        print(f"\r{text:{self._width}}", end="", flush=True)
+        self._width = len(text)
+
+
+def _call_quietly(
+    command: "Sequence[str | Path]", at_first: str, failure: str, lock: "int | None"
+) -> None:
+    """Run a command in the checkout, and tell of it while it runs, at first in these words.
+
+    If it fails, show what it has printed, and why it failed.
+    """
     # The command holds the lock as well: if this process is killed, the next waits for its end.
     held = () if lock is None or sys.platform == "win32" else (lock,)
-    with tempfile.TemporaryFile() as output:
-        code = call(
-            command,
-            cwd=str(ROOT),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            pass_fds=held,
-            env={**os.environ, "PIP_USER": "0"},
-        )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "printed"
+        waiting = _Waiting(file, at_first)
+        with file.open("wb") as output:
+            try:
+                code = call(
+                    command,
+                    waiting,
+                    cwd=str(ROOT),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=held,
+                    env={**os.environ, "PIP_USER": "0"},
+                )
+            finally:
+                waiting.clear()
         if code == 0:
             return
-        output.seek(0)
-        printed = output.read().decode(errors="replace")
+        printed = file.read_text(encoding="utf-8", errors="replace")
     print(printed, file=sys.stderr)
     errors = [line.strip() for line in printed.splitlines() if line.strip().startswith("ERROR: ")]
     reason = f": {errors[-1][len('ERROR: ') :]}" if errors else ""

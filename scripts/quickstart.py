@@ -15,6 +15,7 @@ from pathlib import Path
 import _venv
 
 GAMMA = 0.95
+FOLDER = _venv.ROOT / "quickstart"
 MAZES = ("TerrainMaze-v0", "StandardMaze-v0")
 
 
@@ -31,8 +32,10 @@ def demonstrate(out: Path) -> None:
 
     for env_id in MAZES:
         env = gym.make(env_id, render_mode="rgb_array")
+        layout = env.unwrapped.layout
+        print(f"\n{env_id}: {layout.grid.num_states} states, gamma {GAMMA}", flush=True)
         model, scale = planners.normalized(env, GAMMA)
-        exact = planners.solve(model, gamma=GAMMA, method="value_iteration")
+        exact = planners.solve(model, gamma=GAMMA, method="value_iteration").require()
         # The paper's parameters: 2 global and 5 aggregated iterations in turn, bins of width 0.5
         # on costs scaled so that the largest cost-to-go is 100.
         aggregated = planners.solve(
@@ -42,7 +45,6 @@ def demonstrate(out: Path) -> None:
 
         _, info = env.reset(seed=0)
         path = greedy_path(model, aggregated.policy, info["state"])
-        layout = env.unwrapped.layout
         name = env_id.split("-")[0].lower()
         pictures = {
             out / f"{name}-maze.png": "the maze, with the agent at its start",
@@ -60,7 +62,6 @@ def demonstrate(out: Path) -> None:
         title = f"{env_id}: {labels.max() + 1} mega-states of {layout.grid.num_states} states"
         save_figure(plot_megastates(layout, labels, title=title), megastates)
 
-        print(f"\n{env_id}: {layout.grid.num_states} states, gamma {GAMMA}")
         print(f"  costs times {scale:.4g}, so that the largest cost-to-go is 100")
         for result in (exact, aggregated):
             rolled = planners.rollout(env, result, episodes=10, seed=0)
@@ -77,26 +78,27 @@ def demonstrate(out: Path) -> None:
 
 def main() -> int:
     """Set up the virtual environment and run the demonstration in it."""
-    parser = argparse.ArgumentParser(
-        description="Solve two mazes and draw what came out.", allow_abbrev=False
-    )
+    parser = _venv.Parser(description="Solve two mazes and draw what came out.", allow_abbrev=False)
     parser.add_argument(
         "--out",
         type=Path,
-        default=_venv.ROOT / "quickstart",
+        action="append",
         metavar="DIR",
-        help="the folder for the pictures (default: %(default)s)",
+        help=f"the folder for the pictures (default: {FOLDER})",
     )
     # Set when this script, which starts in any Python, starts itself in that of .venv.
     parser.add_argument("--in-venv", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    folders = arguments.out or [FOLDER]
+    if len(folders) > 1:
+        parser.error(f"--out is given {len(folders)} times")
     try:
-        arguments.out.mkdir(parents=True, exist_ok=True)
+        folders[0].mkdir(parents=True, exist_ok=True)
     except OSError as error:
         parser.error(f"cannot make the folder for the pictures: {error}")
 
     if arguments.in_venv:
-        demonstrate(arguments.out)
+        demonstrate(folders[0])
         return 0
     python = _venv.ensure("plots")
     # It draws into files, so it needs no screen.

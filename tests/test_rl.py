@@ -155,6 +155,7 @@ def test_the_command_writes_curves_and_runs_and_draws(
     with (out / "runs.csv").open() as file:
         runs = list(csv.DictReader(file))
     assert len(runs) == 2 * 2 * 2
+    assert {row["observation"] for row in points + runs} == {"state"}
     steps = [int(point["step"]) for point in points]
     # Multiples of 16 steps, and the last.
     assert steps == [*range(0, 2500, 96), 2500] * len(runs)
@@ -178,6 +179,31 @@ def test_the_command_refuses_no_steps(
         TRAIN.main()
     assert f"--steps must be at least 1, got {steps}" in capsys.readouterr().err
     assert not out.exists()
+
+
+@pytest.mark.parametrize("option", ["--observation coordinates", "--library-settings"])
+def test_a_table_learns_from_states_only(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "results"
+    command = f"train.py --algorithms ppo q_learning {option} --out {out}"
+    monkeypatch.setattr(sys, "argv", command.split())
+    monkeypatch.setattr(TRAIN, "find_spec", lambda name: object())
+    with pytest.raises(SystemExit):
+        TRAIN.main()
+    assert "q_learning keeps a table of states" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_the_table_names_the_observation() -> None:
+    problem = PROBLEM.Problem("StandardMaze-v0", 3)
+    judge = PROBLEM.Judge(problem)
+    watcher = RUNS.Watcher("ppo", problem, 0, judge, "local_view")
+    watcher(0, planners.solve(problem.make(), gamma=problem.gamma).policy)
+    lines = TRAIN.table([watcher.result("uniform", num_episodes=2)]).splitlines()
+    head, row = ([cell.strip() for cell in line.split("|")] for line in (lines[0], lines[2]))
+    assert row[head.index("observation")] == "local_view"
+    assert row[head.index("agent")] == "ppo"
 
 
 def test_the_command_says_what_is_missing(

@@ -30,11 +30,14 @@ class DiscretizedCartPoleEnv(TabularEnv):
     Gymnasium's CartPole with each of position, velocity, angle and angular velocity cut into equal
     bins, as in the CartPole experiment of Chen et al., "An Adaptive State Aggregation Algorithm for
     Markov Decision Processes".  This environment is the chain of cells, a finite Markov decision
-    process: before every step the cart is put anywhere in its cell, at one of `sub_points**4`
+    process: before every step the cart is put anywhere in its cell, at one of `prod(sub_points)`
     points drawn uniformly; then it moves by Gymnasium's own physics, and the cell that it comes to
-    is the next state.  CartPole itself remembers where in its cell it is, and lasts longer or
-    shorter under the same policy: the wrapper `aggmaze.DiscretizedCartPole` around CartPole-v1
-    shows cells of the real thing, with this same model.  As it starts, with `render_mode="ansi"`:
+    is the next state.  By default each number changes cell about as often as in CartPole, the state
+    uniform in its cell: position in 4.0 % of all steps (there 4.0), velocity in 19.9 % (20.8),
+    angle in 66.4 % (66.3), angular velocity in 47.6 % (45.8).  CartPole itself remembers where in
+    its cell it is, and lasts longer or shorter under the same policy: the wrapper
+    `aggmaze.DiscretizedCartPole` around CartPole-v1 shows cells of the real thing, with this same
+    model.  As it starts, with `render_mode="ansi"`:
 
     ```text
     position          -2.40 |....A...| 2.40
@@ -71,13 +74,16 @@ class DiscretizedCartPoleEnv(TabularEnv):
     happened).
 
     ## Arguments
-    - `bins`: number of bins of each number, (8, 8, 12, 13) by default, whose optimal policy holds
-      CartPole-v1 up for 2000 steps and more; many others do not
-      (`help(aggmaze.DiscretizedCartPole)`).
+    - `bins`: number of bins of each number, (8, 8, 12, 13) by default.  The optimal policy of the
+      defaults held CartPole-v1 up for 20,000 steps, the most that was tried, from each of the seeds
+      0 to 7; those of many other bins do not balance (`help(aggmaze.DiscretizedCartPole)`).
     - `limits`: the bins of each number lie between -limit and limit, and the outermost ones take
       what lies beyond; by default (2.4, 3, 12 degrees, 3.5).  Those of position and angle are at
       most that, and should be no less: the chain would not see the pole fall.
-    - `sub_points`: points of a cell along each axis, 3 by default.
+    - `sub_points`: points of a cell along each axis, (24, 4, 3, 3) by default; one integer stands
+      for all axes.  With too few, no point comes to another cell along some axis: a warning names
+      such axes, and the sub-points at which they begin to move.  Another one says when no policy
+      can fail.
     - `sutton_barto_reward`: False by default.
     - `render_mode`: None (default), "human" (a window), "rgb_array" (the centre of the cell) or
       "ansi"; in each, `env.unwrapped.set_overlay` shows values, a policy or mega-states.
@@ -92,7 +98,7 @@ class DiscretizedCartPoleEnv(TabularEnv):
         "DiscretizedCartPole-v0",
         bins=(8, 8, 12, 13),
         limits=None,
-        sub_points=3,
+        sub_points=(24, 4, 3, 3),
         sutton_barto_reward=False,
         render_mode=None,
     )
@@ -119,7 +125,7 @@ class DiscretizedCartPoleEnv(TabularEnv):
         *,
         bins: Iterable[int] = DEFAULT_BINS,
         limits: Iterable[float] | None = None,
-        sub_points: int = DEFAULT_SUB_POINTS,
+        sub_points: int | Iterable[int] = DEFAULT_SUB_POINTS,
         sutton_barto_reward: bool = False,
         render_mode: str | None = None,
     ) -> None:

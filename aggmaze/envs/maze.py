@@ -24,7 +24,8 @@ from aggmaze.rendering import ansi
 from aggmaze.rendering.overlay import Overlay
 from aggmaze.rendering.raster import Raster
 
-_NOTHING_DRAWN = (
+#: What a layout seed is told where none is needed.
+NOTHING_DRAWN = (
     "has nothing to draw: all of this maze is given (walls by its text, or heights by an array or "
     "a picture)"
 )
@@ -108,7 +109,7 @@ class MazeEnv(TabularEnv):
         self._lines = plan.grid.coords(np.arange(0, plan.grid.num_states, self._line_length))
         self._layout = self._draw_layout(layout_seed)
         if layout_seed != 0 and self._layout is self._given:
-            raise ValueError(f"layout_seed={layout_seed!r} {_NOTHING_DRAWN}")
+            raise ValueError(f"layout_seed={layout_seed!r} {NOTHING_DRAWN}")
         super().__init__(self._model_of(self._layout), render_mode=render_mode)
 
     @property
@@ -138,7 +139,7 @@ class MazeEnv(TabularEnv):
         if "layout_seed" in options:
             layout = self._draw_layout(options.pop("layout_seed"))
             if layout is self._given:
-                raise ValueError(f"options['layout_seed'] {_NOTHING_DRAWN}")
+                raise ValueError(f"options['layout_seed'] {NOTHING_DRAWN}")
             model = self._model_of(layout)
             # A reset that is refused changes nothing: first what may be refused.
             self._requested_start(options, model)

@@ -15,11 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_integer
 from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
-from aggmaze.envs.maze import MazeEnv
+from aggmaze.envs.maze import NOTHING_DRAWN, MazeEnv
 from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.tabular import Model, TabularEnv
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
+from aggmaze.memory import check_memory
 from aggmaze.move_mdp import MoveMDP
 from aggmaze.sampling import (
     Batch,
@@ -28,6 +29,7 @@ from aggmaze.sampling import (
     draw_starts,
     step_entries,
     step_moves,
+    step_own_moves,
     write_coords,
 )
 
@@ -97,6 +99,8 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._rules = self._read_rules()
+        self._copies = (self._env,) * self.num_envs
+        self._mazes: _Mazes | None = None
         self._started = False
         self._states = np.zeros(self.num_envs, np.int64)
         self._num_steps = np.zeros(self.num_envs, np.int64)
@@ -107,18 +111,38 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
         """The environment whose copies these are, with its ``grid``, ``layout`` and model.
 
         It draws them too: what its ``set_overlay`` is told is in every picture.  Where it stands
-        itself means nothing; leave it there.
+        itself means nothing; leave it there.  Where copies have mazes of their own these are in
+        `single_envs`.
         """
         return self._env
 
+    @property
+    def single_envs(self) -> tuple[TabularEnv, ...]:
+        """The environment that each copy is one of, N of them: one and the same, or its own maze.
+
+        Another tuple whenever a copy has got another maze of its own.
+        """
+        return self._copies if self._mazes is None else self._mazes.envs
+
     def transition_model(self) -> Model:
-        """Return the exact model that the steps of each copy are drawn from."""
+        """Return the exact model that the steps of each copy are drawn from.
+
+        Raises
+        ------
+        ValueError
+            If each copy has a maze of its own, and so a model.
+        """
+        if self._mazes is not None:
+            raise ValueError(
+                "each copy has a maze of its own, there is no model of all: "
+                "single_envs[i].transition_model() is that of one"
+            )
         return self._env.transition_model()
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which actions are available now, shape (N, A)."""
         self._check_started("action_masks")
-        return self._masks[self._states].astype(bool)
+        return self._masks_in(np.arange(self.num_envs), self._states).astype(bool)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -131,7 +155,8 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
             Seeds all that is drawn from now on, for every copy; the maze stays.
         options : dict, optional
             ``state`` or ``coords``: where to start, one for all copies or N, one for each; as for
-            the single environment.  ``layout_seed``: draw another maze for all copies, and keep it.
+            the single environment.  ``layout_seed``: draw another maze for all copies, and keep it;
+            or N, a maze of its own for each copy that starts anew.
             ``reset_mask``: bool array (N,) of the copies that start anew, at least one; the others
             stay where they are, and their infos are 0.
 
@@ -149,7 +174,8 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
         options = dict(options or {})
         selected = self._selected(options)
         states = self._requested_starts(options, selected)
-        if "layout_seed" in options:
+        own_seeds = self._own_layout_seeds(options, selected)
+        if "layout_seed" in options and not own_seeds:
             if not selected.all():
                 raise ValueError(
                     "options['layout_seed'] changes the maze of every copy; it does not go with a "
@@ -157,8 +183,10 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
                 )
             # Refuses what cannot be, the seed too, before anything changes.
             self._env.reset(seed=seed, options={"layout_seed": options["layout_seed"]})
-            self._rules = self._read_rules()
+            self._rules, self._mazes = self._read_rules(), None
         super().reset(seed=seed)
+        if own_seeds:
+            self._draw_mazes(own_seeds)
         probabilities = np.ones(self.num_envs)
         if states is None:
             states = np.empty(self.num_envs, np.int64)
@@ -220,12 +248,15 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
             final_states=np.zeros(num_finals, np.int64),
             final_probabilities=np.zeros(num_finals),
         )
-        advance = step_moves if isinstance(model, MoveMDP) else step_entries
-        advance(model.sampling_tables, model.terminal, rules, batch)
+        if self._mazes is not None:
+            step_own_moves(self._mazes.sampling_tables, model.terminal, rules, batch)
+        else:
+            advance = step_moves if isinstance(model, MoveMDP) else step_entries
+            advance(model.sampling_tables, model.terminal, rules, batch)
         infos = _infos(
             self._states.copy(),
             batch.probabilities,
-            self._masks.take(self._states, axis=0),
+            self._masks_in(np.arange(n), self._states),
             batch.coords,
             np.ones(n, bool),
         )
@@ -238,7 +269,8 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
         if self.render_mode is None:
             return self._env.render()
         self._check_started("render")
-        return tuple(self._picture(state) for state in self._states.tolist())
+        pairs = zip(self.single_envs, self._states.tolist(), strict=True)
+        return tuple(self._picture(env, state) for env, state in pairs)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Release what drawing has taken."""
@@ -246,9 +278,9 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
         if hasattr(self, "_env"):
             self._env.close()
 
-    def _picture(self, state: int) -> Any:
-        self._env._state = state
-        return self._env.render()
+    def _picture(self, env: TabularEnv, state: int) -> Any:
+        env._state = state
+        return env.render()
 
     def _read_rules(self) -> Rules:
         env = self._env
@@ -264,9 +296,37 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
     def _starts_are_certain(self) -> bool:
         return len(self._rules.starts[0]) == 1
 
-    @property
-    def _masks(self) -> NDArray[np.int8]:
-        return self._env._mask
+    def _masks_in(self, copies: NDArray[np.int64], states: NDArray[np.int64]) -> NDArray[np.int8]:
+        """Return which actions are available where some copies are."""
+        if self._mazes is not None:
+            return self._mazes.masks[copies, states]
+        return self._env._mask.take(states, axis=0)
+
+    def _own_layout_seeds(
+        self, options: Mapping[str, Any], selected: NDArray[np.bool_]
+    ) -> dict[int, int]:
+        """Return the layout seeds of copies that are to have a maze of their own."""
+        seeds = options.get("layout_seed", 0)
+        if np.ndim(seeds) == 0:
+            return {}
+        if len(seeds) != self.num_envs:
+            raise ValueError(
+                "options['layout_seed'] must be one for all sub-environments, or one for each of "
+                f"{self.num_envs}, got {len(seeds)}"
+            )
+        if not (isinstance(self._env, MazeEnv) and self._env.is_drawn):
+            raise ValueError(f"options['layout_seed'] {NOTHING_DRAWN}")
+        return {
+            i: check_integer(f"sub-environment {i}: options['layout_seed']", seeds[i])
+            for i in np.flatnonzero(selected).tolist()
+        }
+
+    def _draw_mazes(self, layout_seeds: Mapping[int, int]) -> None:
+        """Give copies the mazes of layout seeds, each one of its own."""
+        if self._mazes is None:
+            assert isinstance(self._env, MazeEnv)
+            self._mazes = _Mazes(self._env, self.num_envs)
+        self._mazes.draw(layout_seeds)
 
     def _check_started(self, what: str) -> None:
         if not self._started:
@@ -274,7 +334,7 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
 
     def _checked(self, actions: ArrayLike) -> NDArray[np.int64]:
         array = np.asarray(actions)
-        num_actions = self._masks.shape[1]
+        num_actions = self._env.transition_model().num_actions
         if array.dtype.kind not in "iu":
             raise TypeError(
                 f"actions must be integers in [0, {num_actions}), got dtype {array.dtype}"
@@ -359,7 +419,7 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
         return _infos(
             among_all(own),
             among_all(probabilities[present]),
-            among_all(self._masks.take(own, axis=0)),
+            among_all(self._masks_in(np.flatnonzero(present), own)),
             among_all(coords),
             present,
         )
@@ -379,6 +439,48 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
             "final_info": self._infos(states, probabilities, over),
             "_final_info": over.copy(),
         }
+
+
+class _Mazes:
+    """A maze of its own for each of N copies: all of one grid, goal and blocked positions.
+
+    Parameters
+    ----------
+    env : MazeEnv
+        Whose maze all have at first.
+    num_envs : int
+    """
+
+    def __init__(self, env: MazeEnv, num_envs: int) -> None:
+        model = env.transition_model()
+        assert isinstance(model, MoveMDP)
+        # Tables of costs and masks, and the environments with theirs, their layout and starts.
+        check_memory(
+            num_envs * model.num_states * (35 * model.num_actions + 25),
+            f"{num_envs} mazes of {model.num_states:,} positions",
+        )
+        self.envs: tuple[MazeEnv, ...] = (env,) * num_envs
+        self._successors, self._p = model.successors, model.p
+        self._move_costs = np.repeat(model.move_costs[np.newaxis], num_envs, axis=0)
+        self._bump_costs = np.full(num_envs, model.bump_cost)
+        self.masks = np.repeat(env._mask[np.newaxis], num_envs, axis=0)
+
+    @property
+    def sampling_tables(self) -> tuple[Any, ...]:
+        """What `step_own_moves` draws from."""
+        return self._successors, self._move_costs, self._p, self._bump_costs
+
+    def draw(self, layout_seeds: Mapping[int, int]) -> None:
+        """Give copies the mazes of layout seeds."""
+        envs = list(self.envs)
+        for i, layout_seed in layout_seeds.items():
+            envs[i] = copy.copy(envs[i])
+            envs[i].reset(options={"layout_seed": layout_seed})
+            model = envs[i].transition_model()
+            assert isinstance(model, MoveMDP)
+            self._move_costs[i], self._bump_costs[i] = model.move_costs, model.bump_cost
+            self.masks[i] = envs[i]._mask
+        self.envs = tuple(envs)
 
 
 def _infos(

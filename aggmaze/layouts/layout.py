@@ -64,6 +64,15 @@ class Layout:
                 "position, or leaves the grid"
             )
 
+    def __repr__(self) -> str:
+        goal = tuple(self.grid.coords(self.goal).tolist())
+        parts = [repr(self.grid), f"{self.num_passages:,} passages", f"goal {goal}"]
+        if self.blocked is not None:
+            parts.append(f"{np.count_nonzero(self.blocked):,} blocked")
+        if self.heights is not None:
+            parts.append("with heights")
+        return f"Layout({', '.join(parts)})"
+
     @property
     def num_passages(self) -> int:
         """Number of pairs of joined neighbours."""
@@ -103,6 +112,7 @@ class Layout:
         joined = neighbours[self.passages]
         indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(self.passages, axis=1))])
         graph = sp.csr_array((np.ones(len(joined)), joined, indptr), shape=(num_states, num_states))
+        graph.sum_duplicates()  # which sorts, as scipy's routines want it
         _, component = connected_components(graph, directed=False)
         return np.asarray(component == component[self.goal])
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aggmaze.summary import in_one_line
+
 
 @dataclass(frozen=True, eq=False)
 class Overlay:
@@ -31,6 +33,8 @@ class Overlay:
     policy: NDArray[np.int64] | None = None
     labels: NDArray[np.int64] | None = None
     path: NDArray[np.int64] | None = None
+
+    __repr__ = in_one_line
 
     @classmethod
     def of(

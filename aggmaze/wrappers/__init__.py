@@ -9,6 +9,7 @@ from aggmaze.wrappers.observations import (
     OneHotObservation,
 )
 from aggmaze.wrappers.regret import RegretWrapper
+from aggmaze.wrappers.shaping import PotentialShaping
 
 __all__ = [
     "TEST",
@@ -18,6 +19,7 @@ __all__ = [
     "LocalViewObservation",
     "NewMazeEachEpisode",
     "OneHotObservation",
+    "PotentialShaping",
     "RegretWrapper",
     "vector",
 ]

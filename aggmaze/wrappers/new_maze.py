@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Self
 
 import gymnasium as gym
 import numpy as np
@@ -18,6 +18,47 @@ TRAIN = {"first_seed": 0, "num_mazes": 1000}
 TEST = {"first_seed": 1_000_000, "num_mazes": 1000}
 
 _END_OF_SEEDS = 2**31
+
+
+class LayoutSeeds:
+    """A sequence of layout seeds.
+
+    Parameters
+    ----------
+    env : gymnasium.Env
+        A maze that is drawn.
+    first_seed, num_mazes
+        As for `NewMazeEachEpisode`.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], first_seed: int, num_mazes: int | None) -> None:
+        bare = env.unwrapped
+        if not isinstance(bare, MazeEnv):
+            raise TypeError(f"{env} is no maze: there is none to be drawn anew")
+        if not bare.is_drawn:
+            raise ValueError("nothing of this maze is drawn: its walls or its heights are given")
+        self._first_seed = check_integer("first_seed", first_seed, below=_END_OF_SEEDS)
+        if num_mazes is None:
+            self._num_mazes = _END_OF_SEEDS - self._first_seed
+        else:
+            self._num_mazes = check_integer("num_mazes", num_mazes, least=1)
+        self._rng = np.random.default_rng()
+
+    def after(self, seed: int | None) -> Self:
+        """Return the sequence that a reset with a seed begins, or goes on with where it is None.
+
+        The present one stays as it is: a reset that is refused takes no draw.
+        """
+        seeds = copy.deepcopy(self)
+        if seed is not None:
+            # A stream of its own: slips are drawn from the seed itself.
+            (child,) = np.random.SeedSequence(check_integer("seed", seed)).spawn(1)
+            seeds._rng = np.random.default_rng(child)
+        return seeds
+
+    def draw(self, count: int) -> list[int]:
+        """Return the next layout seeds."""
+        return [self._first_seed + int(self._rng.integers(self._num_mazes)) for _ in range(count)]
 
 
 class NewMazeEachEpisode(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
@@ -53,21 +94,11 @@ class NewMazeEachEpisode(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstr
     def __init__(
         self, env: gym.Env[Any, Any], *, first_seed: int = 0, num_mazes: int | None = None
     ) -> None:
-        bare = env.unwrapped
-        if not isinstance(bare, MazeEnv):
-            raise TypeError(f"{env} is no maze: there is none to be drawn anew")
-        if not bare.is_drawn:
-            raise ValueError("nothing of this maze is drawn: its walls or its heights are given")
-        self._first_seed = check_integer("first_seed", first_seed, below=_END_OF_SEEDS)
-        if num_mazes is None:
-            self._num_mazes = _END_OF_SEEDS - self._first_seed
-        else:
-            self._num_mazes = check_integer("num_mazes", num_mazes, least=1)
+        self._seeds = LayoutSeeds(env, first_seed, num_mazes)
         gym.utils.RecordConstructorArgs.__init__(
-            self, first_seed=self._first_seed, num_mazes=num_mazes
+            self, first_seed=int(first_seed), num_mazes=num_mazes
         )
         gym.Wrapper.__init__(self, env)
-        self._layout_rng = np.random.default_rng()
 
     def transition_model(self) -> Model:
         """Return the exact model of the present maze."""
@@ -86,14 +117,9 @@ class NewMazeEachEpisode(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstr
             As for the maze; ``layout_seed`` asks for a maze.
         """
         options = dict(options or {})
-        # A reset that is refused takes no draw.
-        rng = copy.deepcopy(self._layout_rng)
-        if seed is not None:
-            # A stream of its own: slips are drawn from the seed itself.
-            (child,) = np.random.SeedSequence(check_integer("seed", seed)).spawn(1)
-            rng = np.random.default_rng(child)
+        seeds = self._seeds.after(seed)
         if "layout_seed" not in options:
-            options["layout_seed"] = self._first_seed + int(rng.integers(self._num_mazes))
+            (options["layout_seed"],) = seeds.draw(1)
         observation, info = self.env.reset(seed=seed, options=options)
-        self._layout_rng = rng
+        self._seeds = seeds
         return observation, {**info, "layout_seed": options["layout_seed"]}

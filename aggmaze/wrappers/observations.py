@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 
 from aggmaze.checks import check_integer
 from aggmaze.wrappers.encoders import (
@@ -41,20 +40,22 @@ class StateObservation(gym.ObservationWrapper[Any, Any, Any], gym.utils.RecordCo
         gym.utils.RecordConstructorArgs.__init__(self, **arguments)
         gym.ObservationWrapper.__init__(self, env)
         check_states(type(self).__name__, env.observation_space, env)
+        self._bare = env.unwrapped
         self._encoder = make_encoder(env, **arguments)
         self.observation_space = self._encoder.space
 
     def observation(self, observation: Any) -> Any:
         """Return the observation of a state in the environment as it is now."""
-        self._encoder = self._encoder.following(self.env)
-        return self._encoder.encode(np.array([observation], dtype=np.int64))[0]
+        self._encoder = self._encoder.following(self._bare)
+        return self._encoder.encode_one(observation)
 
 
 class CoordinateObservation(StateObservation):
     """Observe where on the grid the state lies.
 
-    For networks: the index of a state says nothing of its neighbours, and Stable-Baselines3 turns
-    it into as many inputs as there are states.
+    Two or three inputs instead of one a state, for open terrain, where neighbours are much alike.
+    Between walls they are not, and PPO, DQN and MaskablePPO learned no maze of corridors from
+    coordinates (docs/rl.md): `OneHotObservation` and `LocalViewObservation` are for those.
 
     Parameters
     ----------

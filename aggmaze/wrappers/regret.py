@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from aggmaze.action_values import action_values
 from aggmaze.checks import check_gamma, check_integer
 from aggmaze.env_model import env_model
 from aggmaze.envs.tabular import Model
 from aggmaze.memory import check_memory
-
-#: Values of a model, or what computes them.
-Values = ArrayLike | Callable[[Model], ArrayLike]
+from aggmaze.wrappers.state_values import Values, model_finder, state_of, values_of
 
 # Rows of so many states at a time.
 _BLOCK = 2**16
@@ -71,19 +68,8 @@ class RegretTable:
                 "the model has changed, and with it the optimal values: give a callable that "
                 "computes the values of a model, as planners.with_regret does"
             )
-        given = self._given(model) if callable(self._given) else self._given
+        full = values_of("values", self._given, model)
         num_listed = model.num_states - model.num_added_states
-        values = np.array(given, dtype=np.float64)
-        if values.shape != (num_listed,):
-            raise ValueError(
-                f"values must have shape ({num_listed},), one a state, got {values.shape}"
-            )
-        if not np.isfinite(values).all():
-            state = int(np.argmax(~np.isfinite(values)))
-            raise ValueError(f"values must be finite, got {values[state]} in state {state}")
-        # The states that a model adds are absorbing, at no cost.
-        full = np.concatenate([values, np.zeros(model.num_added_states)])
-        full[model.terminal] = 0.0
         self.regrets = _regrets(model, full, self.gamma)[:num_listed]
         self.values = full[:num_listed]
         self._model = model
@@ -149,7 +135,7 @@ class RegretWrapper(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructor
             self, _disable_deepcopy=True, values=values, gamma=gamma, buffer_length=buffer_length
         )
         gym.Wrapper.__init__(self, env)
-        self._table = RegretTable(_model_finder(env), values, gamma)
+        self._table = RegretTable(model_finder(env), values, gamma)
         self.regret_queue: deque[float] = deque(maxlen=buffer_length)
         self.discounted_regret_queue: deque[float] = deque(maxlen=buffer_length)
         self.realized_regret_queue: deque[float] = deque(maxlen=buffer_length)
@@ -164,7 +150,7 @@ class RegretWrapper(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructor
         """Start an episode; arguments as for the environment."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._table.refresh()
-        self._state = self._first_state = _state(observation, info)
+        self._state = self._first_state = state_of("regret", observation, info)
         self._length, self._weight = 0, 1.0
         self._sum = self._discounted = self._paid = 0.0
         return observation, info
@@ -173,7 +159,7 @@ class RegretWrapper(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructor
         """Take an action."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         regret = float(self._table.regrets[self._state, action])
-        self._state = _state(observation, info)
+        self._state = state_of("regret", observation, info)
         self._length += 1
         self._sum += regret
         self._discounted += self._weight * regret
@@ -193,28 +179,6 @@ class RegretWrapper(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructor
             self.discounted_regret_queue.append(told["discounted"])
             self.realized_regret_queue.append(told["realized"])
         return observation, reward, terminated, truncated, info
-
-
-def _state(observation: Any, info: dict[str, Any]) -> int:
-    state = info.get("state", observation)
-    if not isinstance(state, int | np.integer):
-        raise ValueError(
-            "regret needs the state: info['state'], or an observation that is the state, not "
-            f"{type(observation).__name__}"
-        )
-    return int(state)
-
-
-def _model_finder(env: gym.Env[Any, Any]) -> Callable[[], Model]:
-    """Return what finds the present model of an environment."""
-    if env.has_wrapper_attr("transition_model"):
-        return partial(env_model, env)
-    # A table P is given once, and each reading of it makes another model.
-    return partial(_same, env_model(env))
-
-
-def _same(model: Model) -> Model:
-    return model
 
 
 def _regrets(model: Model, values: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:

@@ -110,7 +110,7 @@ def run(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
     rng, method_seed = seeds(seed)
     model = mazes.draw(mazes.of(configuration), rng)
     model = model.scaled(1.0 / float(np.abs(model.move_costs[model.available]).max()))
-    V = solve(model, gamma=GAMMA, tol=1e-11, num_threads=1).values
+    V = solve(model, gamma=GAMMA, tol=1e-11, num_threads=1).require().values
     if configuration["claim"] == PROPOSITION_1:
         return Outcome(_follow_given_labels(model, V, method_seed, configuration))
     errors: list[float] = []

@@ -2,7 +2,10 @@
 
 The paper claims that aggregation reaches value iteration's reward with fewer updates, at both bin
 counts, and prints no numbers.  It does not say how the model of the cells was made; here each
-action averages the steps of 81 points of a cell (`aggmaze.cartpole`).
+action averages the steps of 81 points of a cell (`aggmaze.cartpole`), three along each axis.  With
+so few, position never changes cell, nor does velocity at the coarser bins: policies know nothing of
+the ends of the track, and most balance for the 200 steps all the same.  To balance for longer, take
+the default bins and points of `aggmaze.DiscretizedCartPole`.
 
 Its remark that no global updates are needed cannot be taken literally: from V = 0 all states share
 one bin, and a run without global iterations never splits it.  That run is shown beside those of one
@@ -14,6 +17,7 @@ the mean over episodes.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +45,8 @@ from planners.solve import solve
 
 TITLE = "CartPole"
 GAMMA, EPSILON, NUM_AGGREGATED = 0.99, 0.2, 5
+#: Points of a cell along each axis.
+SUB_POINTS = 3
 MAX_STEPS = 200
 #: Mean reward that counts as balancing.
 BALANCED = 195.0
@@ -96,7 +102,10 @@ def run(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
     cartpole: Any = gym.make("CartPole-v1").unwrapped
     physics = Physics.of(cartpole)
     cells = Cells.of(physics, configuration["bins"], None)
-    model = cartpole_model(cells, physics)
+    with warnings.catch_warnings():
+        # That some numbers never change cell, which the docstring says.
+        warnings.simplefilter("ignore", UserWarning)
+        model = cartpole_model(cells, physics, sub_points=SUB_POINTS)
     low, high = physics.start
     starts = rng.uniform(low, high, (configuration["episodes"], 4))
     updates, rewards = [], []
@@ -222,7 +231,9 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
     return Summary(
         [
             "The paper claims fewer updates than value iteration at both bin counts, and prints no "
-            "numbers. How its model was made, and how its phases were laid out, is not said."
+            "numbers. How its model was made, and how its phases were laid out, is not said.",
+            f"The model here averages over {SUB_POINTS} points of a cell along each axis; with so "
+            "few, position never changes cell, and policies know nothing of the ends of the track.",
         ],
         [
             Table(

@@ -107,6 +107,6 @@ def draw_scaled(
 ) -> tuple[MoveMDP, NDArray[np.float64]]:
     """Draw a maze with costs scaled so that max |V*| is 100; return it and V*, shape (S,)."""
     model = draw(maze, rng)
-    V = solve(model, gamma=gamma, tol=_TOL, num_threads=1).values
+    V = solve(model, gamma=gamma, tol=_TOL, num_threads=1).require().values
     scale = MAX_COST_TO_GO / float(np.abs(V).max())
     return model.scaled(scale), scale * V

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Sequence
 from typing import Self
@@ -9,17 +10,68 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from planners.experiments.tasks import Task
+from planners.experiments.tasks import Outcome, Task
+from planners.waiting import time_left
 
 # Seconds between lines where there is no terminal.
 _LINE_EVERY = 30.0
 
 
-class ProgressBar:
-    """Shows tasks done, time taken and time left; a `planners.experiments.runner.Watcher`.
+class Pace:
+    """How long tasks take, learned from those that are done.
 
-    What is left is estimated from the work of tasks, not from their number.
+    A task takes about as long as others of its configuration did; where there are none, as others
+    of its experiment did for their work; and where there are none of these, as all others did, but
+    no less than those of its experiment have been running.  Medians, since the first task of a
+    process loads or compiles kernels besides.
     """
+
+    def __init__(self) -> None:
+        self._seconds: dict[tuple[str, ...], list[float]] = {}
+
+    def learn(self, task: Task, outcome: Outcome) -> None:
+        """Note how long a task took."""
+        seconds = outcome.seconds.get("task", 0.0)
+        for group in _groups(task):
+            self._seconds.setdefault(group, []).append(seconds / task.work)
+
+    def seconds_left(self, running: Sequence[tuple[Task, float]], waiting: Sequence[Task]) -> float:
+        """Return how long it takes until all are done, as many at once as are running.
+
+        Parameters
+        ----------
+        running : sequence of (Task, float)
+            With the seconds that each has been running.
+        waiting : sequence of Task
+
+        Raises
+        ------
+        statistics.StatisticsError
+            If no task is done from which to tell.
+        """
+        rates = {group: statistics.median(seconds) for group, seconds in self._seconds.items()}
+        if not rates:
+            raise statistics.StatisticsError("no task is done yet")
+        for task, passed in running:
+            group = (task.experiment,)
+            if group not in self._seconds:
+                rates[group] = max(rates.get(group, rates[()]), passed / task.work)
+
+        def estimate(task: Task) -> float:
+            return task.work * next(rates[group] for group in _groups(task) if group in rates)
+
+        left = [max(0.0, estimate(task) - passed) for task, passed in running]
+        left += map(estimate, waiting)
+        return max(sum(left) / max(1, len(running)), *left, 0.0)
+
+
+def _groups(task: Task) -> tuple[tuple[str, ...], ...]:
+    """Return the groups of tasks that a task is of, the most similar first."""
+    return (task.experiment, str(task.configuration)), (task.experiment,), ()
+
+
+class ProgressBar:
+    """Shows tasks done, time taken and time left; a `planners.experiments.runner.Watcher`."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -35,8 +87,10 @@ class ProgressBar:
         )
         self._id = self._bar.add_task("tasks", total=None, left="")
         self._start = self._next_line = 0.0
+        self._pace = Pace()
         self._num_done = self._num_tasks = 0
-        self._work = self._work_done = 0.0
+        self._waiting: dict[str, Task] = {}
+        self._running: dict[str, tuple[Task, float]] = {}
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -45,28 +99,46 @@ class ProgressBar:
     def __exit__(self, *exception: object) -> None:
         self._bar.stop()
 
-    def begin(self, tasks: Sequence[Task], num_done: int, work_left: float) -> None:
+    def begin(self, tasks: Sequence[Task], outcomes: Sequence[Outcome | None]) -> None:
         """Begin to count."""
         self._start = time.monotonic()
         self._next_line = self._start + _LINE_EVERY
-        self._num_done, self._num_tasks = num_done, len(tasks)
-        self._work = work_left
-        if num_done:
-            self.report(f"{num_done:,} of {len(tasks):,} tasks were done before")
+        self._num_tasks = len(tasks)
+        for task, outcome in zip(tasks, outcomes, strict=True):
+            if outcome is None:
+                self._waiting[_key(task)] = task
+            else:
+                self._num_done += 1
+                self._pace.learn(task, outcome)
+        if self._num_done:
+            self.report(f"{self._num_done:,} of {len(tasks):,} tasks were done before")
         self._show()
 
-    def done(self, task: Task) -> None:
+    def started(self, task: Task) -> None:
+        """Count from here how long a task has been running."""
+        self._waiting.pop(_key(task), None)
+        self._running[_key(task)] = (task, time.monotonic())
+        self._show()
+
+    def done(self, task: Task, outcome: Outcome) -> None:
         """Count a task."""
+        self._running.pop(_key(task))
         self._num_done += 1
-        self._work_done += task.work
+        self._pace.learn(task, outcome)
+        self._show()
+
+    def given_up(self, task: Task) -> None:
+        """Wait for a task no longer."""
+        self._running.pop(_key(task))
         self._show()
 
     def tick(self) -> None:
         """Show that time passes."""
         now = time.monotonic()
+        self._show()
         if not self._console.is_terminal and now >= self._next_line:
             self._next_line = now + _LINE_EVERY
-            parts = (self._description(), f"{now - self._start:.0f} s", self._left())
+            parts = (self._description(), f"{now - self._start:.0f} s", self._left()[1])
             self.report(", ".join(filter(None, parts)))
 
     def report(self, text: str) -> None:
@@ -74,24 +146,29 @@ class ProgressBar:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def _show(self) -> None:
+        if not self._console.is_terminal:
+            return
+        share, left = self._left()
         self._bar.update(
-            self._id,
-            description=self._description(),
-            total=self._work or 1.0,
-            completed=self._work_done if self._work else 1.0,
-            left=self._left(),
+            self._id, description=self._description(), total=1.0, completed=share, left=left
         )
 
     def _description(self) -> str:
         return f"{self._num_done:,} of {self._num_tasks:,} tasks"
 
-    def _left(self) -> str:
-        if self._work_done == 0:
-            return ""
-        passed = time.monotonic() - self._start
-        left = passed * (self._work - self._work_done) / self._work_done
-        if left < 90:
-            return f"about {left:.0f} s left"
-        return (
-            f"about {left / 60:.0f} min left" if left < 5400 else f"about {left / 3600:.1f} h left"
-        )
+    def _left(self) -> tuple[float, str]:
+        """Return which share of the time has passed, and how much is left in words."""
+        if not (self._waiting or self._running):
+            return 1.0, ""
+        now = time.monotonic()
+        running = [(task, now - start) for task, start in self._running.values()]
+        try:
+            seconds = self._pace.seconds_left(running, list(self._waiting.values()))
+        except statistics.StatisticsError:
+            return 0.0, ""
+        passed = now - self._start
+        return passed / max(passed + seconds, 1e-9), time_left(seconds)
+
+
+def _key(task: Task) -> str:
+    return f"{task.experiment}/{task.name}"

@@ -170,6 +170,23 @@ def merged(table: Table) -> tuple[list[str], list[list[str]]]:
     return [table.columns[i] for i in kept], rows
 
 
+def section_lines(section: Section) -> list[str]:
+    """Return what the report says of an experiment as lines of text, its details aside."""
+    lines = [section.title, ""]
+    lines += [text for text in (_incomplete(section), *section.summary.texts) if text]
+    for table in section.summary.tables:
+        if table.is_detail:
+            continue
+        columns, rows = merged(table)
+        widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+        lines.append(table.title)
+        for cells in (columns, *rows):
+            words = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
+            lines.append("  " + "  ".join(words).rstrip())
+        lines += [table.note, ""] if table.note else [""]
+    return lines
+
+
 def _half_width(mean: float, half_width: float) -> str:
     # Where runs differ by rounding alone.
     if half_width < 1e-6 * abs(mean):

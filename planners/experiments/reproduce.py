@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aggmaze.checks import check_choice, check_integer
+from aggmaze.checks import check_choice, check_integer, did_you_mean
 from planners.experiments import EXPERIMENTS
 from planners.experiments.report import Section, write_report
 from planners.experiments.results import Results, reserved
@@ -26,11 +25,14 @@ class Reproduction:
         The report, in its forms.
     completed : Completed
     tasks : list of Task
+    sections : list of Section
+        What the report says, by experiment.
     """
 
     pages: list[Path]
     completed: Completed
     tasks: list[Task]
+    sections: list[Section]
 
 
 def chosen(names: Sequence[str]) -> list[Experiment]:
@@ -43,10 +45,9 @@ def chosen(names: Sequence[str]) -> list[Experiment]:
     """
     for name in names:
         if name not in EXPERIMENTS:
-            close = difflib.get_close_matches(name, EXPERIMENTS, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
             raise ValueError(
-                f"experiments are {', '.join(EXPERIMENTS)}, there is no {name!r}{hint}"
+                f"experiments are {', '.join(EXPERIMENTS)}, there is no {name!r}"
+                f"{did_you_mean(name, EXPERIMENTS)}"
             )
     return [e for name, e in EXPERIMENTS.items() if not names or name in names]
 
@@ -130,4 +131,4 @@ def reproduce(
             "seconds of this run": f"{completed.seconds:,.0f}",
         }
         pages = write_report(out, sections, facts)
-    return Reproduction(pages, completed, tasks)
+    return Reproduction(pages, completed, tasks, sections)

@@ -30,6 +30,7 @@ class Results:
     def __init__(self, folder: Path, report: Callable[[str], object]) -> None:
         self._folder = folder / _FOLDER
         self._report = report
+        self._superseded: set[str] = set()
 
     def path(self, task: Task) -> Path:
         """Return where the result of a task is kept."""
@@ -49,6 +50,9 @@ class Results:
         if not isinstance(content, dict) or any(content.get(k) != v for k, v in expected.items()):
             self._refuse(path, "it is not of this task")
             return None
+        if content.get("code") != task.code:
+            self._supersede(task.experiment)
+            return None
         values, seconds = content.get("values"), content.get("seconds")
         if not isinstance(values, dict) or not isinstance(seconds, dict):
             self._refuse(path, "its values are missing")
@@ -64,6 +68,7 @@ class Results:
         content = {
             "format": _FORMAT,
             **task.identity,
+            "code": task.code,
             "values": outcome.values,
             "seconds": outcome.seconds,
         }
@@ -86,6 +91,15 @@ class Results:
         """Remove the unfinished files of a run that was killed."""
         for path in self._folder.glob("*/.*.json.*"):
             path.unlink(missing_ok=True)
+
+    def _supersede(self, experiment: str) -> None:
+        """Say of an experiment, once, that results are of no use any more."""
+        if experiment not in self._superseded:
+            self._superseded.add(experiment)
+            self._report(
+                f"results of {experiment} in {self._folder} were made by other code than this and "
+                "do not count: their tasks have to run again"
+            )
 
     def _refuse(self, path: Path, reason: str) -> None:
         self._report(f"{path} cannot be used ({reason.splitlines()[0]}): its task runs again")

@@ -46,11 +46,17 @@ ExecutorFactory = Callable[[], AbstractContextManager[tuple[Executor, int]]]
 class Watcher(Protocol):
     """Is told how a run goes."""
 
-    def begin(self, tasks: Sequence[Task], num_done: int, work_left: float) -> None:
-        """Hear which tasks there are, how many were done before, and what is left to do."""
+    def begin(self, tasks: Sequence[Task], outcomes: Sequence[Outcome | None]) -> None:
+        """Hear which tasks there are, and the outcomes of those that were done before."""
 
-    def done(self, task: Task) -> None:
+    def started(self, task: Task) -> None:
+        """Hear of a task that is begun, or begun again."""
+
+    def done(self, task: Task, outcome: Outcome) -> None:
         """Hear of a task that is done."""
+
+    def given_up(self, task: Task) -> None:
+        """Hear of a task that will not be done."""
 
     def tick(self) -> None:
         """Hear that time passes."""
@@ -81,7 +87,10 @@ class Completed:
 def run_tasks(
     tasks: Sequence[Task], results: Results, make_executor: ExecutorFactory, watcher: Watcher
 ) -> Completed:
-    """Run what has no result yet, longest first, and return all outcomes in the order of tasks.
+    """Run what has no result yet, and return all outcomes in the order of tasks.
+
+    The longest task of each experiment comes first, so that it is soon known how long the tasks of
+    each take; then the others, longest first.
 
     Parameters
     ----------
@@ -118,12 +127,13 @@ class _Run:
         self.outcomes = [results.load(task) for task in tasks]
         self.failures: dict[int, str] = {}
         missing = [i for i, outcome in enumerate(self.outcomes) if outcome is None]
-        self.queue = sorted(missing, key=lambda i: (-tasks[i].work, i))
+        longest_first = sorted(missing, key=lambda i: (-tasks[i].work, i))
+        samples = {tasks[i].experiment: i for i in reversed(longest_first)}.values()
+        self.queue = sorted(longest_first, key=lambda i: i not in samples)
         self._tasks, self._results, self._watcher = tasks, results, watcher
         self._deaths = dict.fromkeys(missing, 0)
         self._running: dict[Future[Outcome], int] = {}
-        work_left = sum(tasks[i].work for i in missing)
-        watcher.begin(tasks, len(tasks) - len(missing), work_left)
+        watcher.begin(tasks, self.outcomes)
 
     def drain(self, executor: Executor, width: int) -> None:
         """Work until nothing is left to do, or the executor is of no more use."""
@@ -135,6 +145,7 @@ class _Run:
                 except BrokenExecutor:
                     self.queue.insert(0, i)
                     break
+                self._watcher.started(self._tasks[i])
             if not self._running:
                 return
             finished, _ = wait(self._running, timeout=_TICK, return_when=FIRST_COMPLETED)
@@ -167,11 +178,12 @@ class _Run:
             else:
                 reason = f"{type(error).__name__}: {error}".splitlines()[0]
             self.failures[i] = reason
+            self._watcher.given_up(self._tasks[i])
             self._watcher.report(f"{name}: given up: {reason}")
         else:
             self._results.save(self._tasks[i], outcome)
             self.outcomes[i] = outcome
-            self._watcher.done(self._tasks[i])
+            self._watcher.done(self._tasks[i], outcome)
 
 
 def _is_broken(future: Future[Outcome]) -> bool:

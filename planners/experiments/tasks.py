@@ -7,15 +7,18 @@ on the seed of the whole, not on the other tasks, their order or their number, n
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
+import inspect
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from aggmaze.sources import digest, imported_files
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,6 +27,12 @@ SCALES = ("small", "paper")
 
 #: What JSON can hold, with text for keys.
 Configuration = Mapping[str, Any]
+
+#: What a task calls: a function that processes can find by its name.
+RunTask = Callable[[Configuration, np.random.SeedSequence], "Outcome"]
+
+# They draw and print what tasks found, and no outcome depends on them.
+_SHOWING = [Path(__file__).with_name(name) for name in ("figures.py", "report.py")]
 
 
 @dataclass(frozen=True)
@@ -125,27 +134,30 @@ class Experiment:
     title: str
     scales: Mapping[str, Any]
     configurations: Callable[[Any], list[Configuration]]
-    run: Callable[[Configuration, np.random.SeedSequence], Outcome]
+    run: RunTask
     work: Callable[[Configuration], float]
     summarize: Callable[[Any, list[Run]], Summary]
 
 
 @dataclass(frozen=True)
 class Task:
-    """One repetition of a configuration of an experiment."""
+    """One repetition of a configuration of an experiment.
+
+    What it finds depends on this, and on the code that it is run by (`code_of`).
+    """
 
     experiment: str
     configuration: Configuration
     repetition: int
     seed: int
     work: float
-    run: Callable[[Configuration, np.random.SeedSequence], Outcome]
+    run: RunTask
+    code: str
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """What the outcome depends on, in the form that result files keep."""
+        """Which task this is, in the form that result files keep."""
         identity = {
-            "version": importlib.metadata.version("aggmaze"),
             "experiment": self.experiment,
             "configuration": self.configuration,
             "repetition": self.repetition,
@@ -155,17 +167,19 @@ class Task:
 
     @property
     def name(self) -> str:
-        """A name that no other task has, fit for a file."""
+        """A name that no other task has, fit for a file: the same whatever the code."""
         words = "-".join(_word(value) for value in self.configuration.values())
-        digest = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()
-        return f"{words[:80].strip('-')}-{self.repetition:02d}-{digest[:12]}"
+        # The version is part of it only so that files of older code are found and replaced.
+        content = json.dumps({"version": "0.1.0", **self.identity}, sort_keys=True)
+        number = hashlib.sha256(content.encode()).hexdigest()[:12]
+        return f"{words[:80].strip('-')}-{self.repetition:02d}-{number}"
 
     @property
     def seed_sequence(self) -> np.random.SeedSequence:
         """The child of the seed that is this task's."""
         content = json.dumps([self.experiment, self.identity["configuration"]], sort_keys=True)
-        digest = hashlib.sha256(content.encode()).digest()
-        words = np.frombuffer(digest[:16], dtype="<u4").tolist()
+        number = hashlib.sha256(content.encode()).digest()
+        words = np.frombuffer(number[:16], dtype="<u4").tolist()
         return np.random.SeedSequence(self.seed, spawn_key=(*words, self.repetition))
 
 
@@ -180,14 +194,32 @@ def plan(experiment: Experiment, scale: str, seed: int) -> list[Task]:
             seed,
             experiment.work(configuration),
             experiment.run,
+            code_of(experiment.run),
         )
         for configuration in experiment.configurations(arguments)
         for repetition in range(arguments.repetitions)
     ]
 
 
+@cache
+def code_of(run: RunTask) -> str:
+    """Return what changes with the sources that decide on the outcomes of a function."""
+    return digest(imported_files(Path(inspect.getfile(run)), besides=_SHOWING))
+
+
 def perform(task: Task) -> Outcome:
-    """Do a task, and note how long it took."""
+    """Do a task, and note how long it took.
+
+    Raises
+    ------
+    RuntimeError
+        If the code here is not the one that the task was planned by.
+    """
+    if code_of(task.run) != task.code:
+        raise RuntimeError(
+            "this worker has other code than the run it works for: another version, or sources "
+            "that were changed after the run began"
+        )
     start = time.perf_counter()
     outcome = task.run(task.identity["configuration"], task.seed_sequence)
     seconds = {**outcome.seconds, "task": time.perf_counter() - start}

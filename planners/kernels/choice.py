@@ -1,7 +1,6 @@
 """Pieces that kernels here and in solvers' files are made of.
 
-They are inlined: an ordinary call for each state makes a sweep four times slower.  Numba's cache on
-disk does not notice an edit here; delete ``__pycache__`` after one.
+They are inlined: an ordinary call for each state makes a sweep four times slower.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from numba.extending import intrinsic
 
 from aggmaze.mdp import readonly
 
+#: Half the distance from 1 to the next number: the largest relative error of one rounding.
+UNIT_ROUNDOFF = 2.0**-53
 LARGEST = float(np.finfo(np.float64).max)
 NO_LABELS = readonly(np.empty(0, dtype=np.int32))
 #: Stands for the order of the states where a sweep takes one.

@@ -22,8 +22,8 @@ of the certified interval, so V~ is 0 in terminal states, as the certificate of 
 presumes.  It takes about as many sweeps as value iteration.  With any other epsilon, a schedule of
 epsilons included, the values are exactly Algorithm 3's.
 
-Algorithm 2 gets the extremes of V from the sweep before it.  V~(W) is formed once, before the next
-sweep or when it is asked for: a sweep that reads W through the bin of each state instead looks that
+Algorithm 2 gets the extremes of V from the sweep before it.  V~(W) is formed before the next sweep
+or when it is asked for: a sweep that reads W through the bin of each state instead looks that
 up for every move, and takes longer than both (at a million states 8.4 ms, against 6.4 and .5).
 
 With ``noise_sigma`` the method makes its backups on noisy action costs (`planners.noise`), as the
@@ -36,17 +36,15 @@ Processes", Algorithms 1 to 3 and section "Benchmarks and parameters".
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_choice, check_finite, check_integer
-from planners.aggregation import (
-    Aggregation,
-    aggregate_by_value,
-    draw_representatives,
-)
+from planners.aggregation import Aggregation, aggregate_by_value, representatives
 from planners.bellman import Backups, Sweep
 from planners.iterate import Step
 from planners.noise import NOISES, NoisyBackups
@@ -129,16 +127,11 @@ class AdaptiveAggregationOptions:
 
 
 class AdaptiveAggregation:
-    """Algorithm 3 from a given V."""
+    """Algorithm 3."""
 
     def __init__(
-        self,
-        backups: Backups,
-        V0: NDArray[np.float64],
-        rng: np.random.Generator,
-        options: AdaptiveAggregationOptions,
+        self, backups: Backups, options: AdaptiveAggregationOptions, rng: np.random.Generator
     ) -> None:
-        self.recentres = options.converges
         self._backups = backups
         # A stream of its own for the noise: the representatives are those of a run without.
         self._noisy = (
@@ -150,90 +143,86 @@ class AdaptiveAggregation:
         self._options = options
         self._step_size = step_size_rule(options.step_size)
         self._epsilon = epsilon_rule(options.epsilon)
+        num_states = backups.model.num_states
         self._shrinking = ShrinkingEpsilon(
-            backups.gamma, options.num_global, len(V0) / max(1, options.num_aggregated)
+            backups.gamma, options.num_global, num_states / max(1, options.num_aggregated)
         )
         self._terminal = np.flatnonzero(backups.model.terminal)
         self._cycle = 1
         self._position = 0  # in the cycle
         self._t_sa = 0
-        self._V = V0.copy()
-        self._spare = np.empty_like(V0)
         # Of the values, where they are known, and of the residual at the sweeps of the phase.
         self._extremes: tuple[float, float] | None = None
         self._residuals: list[float] = []
         self._aggregation: Aggregation | None = None
+        self._labels: Callable[[], NDArray[np.int32]] | None = None
         # Of W, by mega-state and by code.
         self._W = self._spare_W = self._table = np.empty(0)
-        self._codes = np.empty(0, dtype=np.int32)
-        self._representatives = np.empty((0, 0), dtype=np.int64)
-        # Whether _V is current; in an aggregated phase it is V~(W), formed when asked for.
-        self._expanded = True
+        # Of this phase and the one before, which what was deferred may still be read by.
+        self._codes = self._spare_codes = np.empty(0, dtype=np.int32)
+        self._representatives: Iterator[NDArray[np.int64]] = iter(())  # of each iteration
+        # What forms the last V, where it has not been formed.
+        self._deferred: Callable[[NDArray[np.float64]], None] | None = None
 
-    def step(self) -> Step:
+    def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Make one global or one aggregated iteration."""
         options = self._options
-        if self._position == options.num_global and not self._enter_aggregated_phase():
+        if self._position == options.num_global and not self._enter_aggregated_phase(V):
             self._next_cycle()
         if self._position < options.num_global:
-            step = self._global_iteration()
+            step = self._global_iteration(V, out)
         else:
             step = self._aggregated_iteration(self._position - options.num_global)
+        self._deferred = step.deferred
         self._position += 1
         if self._position == options.num_global + options.num_aggregated:
             self._next_cycle()
         return step
-
-    def values(self) -> NDArray[np.float64]:
-        """Return V, or V~(W) in an aggregated phase."""
-        if not self._expanded:
-            assert self._aggregation is not None
-            self._aggregation.expand(self._table, self._V, self._backups.num_threads)
-            if self._options.converges:
-                self._V[self._terminal] = 0.0
-            self._expanded = True
-        return self._V
-
-    def labels(self) -> NDArray[np.int32] | None:
-        """Return the mega-states of the last aggregated phase."""
-        return None if self._aggregation is None else self._aggregation.labels
 
     def _next_cycle(self) -> None:
         self._cycle += 1
         self._position = 0
         self._residuals.clear()
 
-    def _global_iteration(self) -> Step:
-        sweep = (self._noisy or self._backups).sweep(self.values(), self._spare)
-        self._V, self._spare = self._spare, self._V
+    def _form(self, V: NDArray[np.float64]) -> None:
+        """Form the last V, if it was deferred."""
+        if self._deferred is not None:
+            self._deferred(V)
+            self._deferred = None
+
+    def _global_iteration(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
+        self._form(V)
+        sweep = (self._noisy or self._backups).sweep(V, out)
         self._extremes = sweep.low, sweep.high
         self._residuals.append(self._residual_range(sweep))
         # A sweep on noisy costs says nothing of the true ones.
-        return Step(len(self._V), sweep if self._noisy is None else None, num_sweeps=1)
+        return Step(len(V), sweep if self._noisy is None else None, num_sweeps=1)
 
     def _residual_range(self, sweep: Sweep) -> float:
         low, high = sweep.residual_low, sweep.residual_high
         return max(high, 0.0) - min(low, 0.0) if len(self._terminal) else high - low
 
-    def _enter_aggregated_phase(self) -> bool:
-        """Partition the states and draw their representatives, if there is to be a phase."""
+    def _enter_aggregated_phase(self, V: NDArray[np.float64]) -> bool:
+        """Partition the states, if there is to be a phase."""
         epsilon = self._next_epsilon()
         if epsilon is None:
             return False
-        if len(self._codes) == 0:
-            self._codes = np.empty(len(self._V), dtype=np.int32)
-        # The codes in use are overwritten, so V~(W) has to be formed before.
-        V = self.values()
+        self._form(V)
+        if len(self._spare_codes) == 0:
+            self._spare_codes = np.empty(len(V), dtype=np.int32)
         aggregation = aggregate_by_value(
             V,
             epsilon,
             extremes=self._extremes,
-            out=self._codes,
+            out=self._spare_codes,
             num_threads=self._backups.num_threads,
         )
-        uniforms = self._rng.random((self._options.num_aggregated, aggregation.num_megastates))
-        self._representatives = draw_representatives(aggregation, uniforms)
+        self._codes, self._spare_codes = self._spare_codes, self._codes
+        self._representatives = representatives(
+            aggregation, self._rng, self._options.num_aggregated
+        )
         self._aggregation = aggregation
+        self._labels = functools.partial(getattr, aggregation, "labels")
         self._W = aggregation.midpoints.copy()
         self._spare_W = np.empty_like(self._W)
         self._table = np.zeros(aggregation.num_codes)
@@ -254,13 +243,31 @@ class AdaptiveAggregation:
         alpha = self._step_size(options.first_step + count)
         target = self._spare_W
         (self._noisy or self._backups).aggregated(
-            self._representatives[position], self._table, self._codes, target
+            next(self._representatives), self._table, self._codes, target
         )
         target *= alpha
         target += (1.0 - alpha) * self._W
         self._W, self._spare_W = target, self._W
         self._table[self._aggregation.kept] = target
         self._extremes = float(target.min()), float(target.max())
-        self._expanded = False
         self._t_sa += 1
-        return Step(len(target), None, len(target))
+        return Step(
+            len(target),
+            None,
+            len(target),
+            deferred=functools.partial(self._expand, self._aggregation, target),
+            labels=self._labels,
+        )
+
+    def _expand(
+        self,
+        aggregation: Aggregation,
+        W: NDArray[np.float64],
+        out: NDArray[np.float64],
+    ) -> None:
+        """Write V~(W) into ``out``."""
+        table = np.zeros(aggregation.num_codes)
+        table[aggregation.kept] = W
+        aggregation.expand(table, out, self._backups.num_threads)
+        if self._options.converges:
+            out[self._terminal] = 0.0

@@ -66,17 +66,9 @@ class BasinAggregationOptions:
 
 
 class BasinAggregation:
-    """Row sweeps and basin corrections from a given V; for models of moves."""
+    """Row sweeps and basin corrections; for models of moves."""
 
-    recentres = True
-
-    def __init__(
-        self,
-        backups: Backups,
-        V0: NDArray[np.float64],
-        rng: np.random.Generator,
-        options: BasinAggregationOptions,
-    ) -> None:
+    def __init__(self, backups: Backups, options: BasinAggregationOptions) -> None:
         model = backups.model
         if not isinstance(model, MoveMDP):
             raise ValueError(
@@ -93,10 +85,10 @@ class BasinAggregation:
             rows = RowSweeps(backups, (shape[0], shape[1]), retraced)
             self._rows = rows if rows.share >= _LEAST_SHARE else None
         self._basins = BasinCorrection(backups)
-        self._actions = np.zeros(len(V0), dtype=np.int32)
-        self._V = V0.copy()
-        self._before = np.empty_like(V0)
-        self._raises = not V0.any()
+        self._actions = np.zeros(model.num_states, dtype=np.int32)
+        # What the last full sweep swept.
+        self._argument = np.empty(model.num_states)
+        self._first = True
         # Of the last iteration: the residual; and how corrections go.
         self._residual = np.inf
         self._due = self._pausing = False
@@ -105,56 +97,60 @@ class BasinAggregation:
         self._stalled = self._num_plain = 0
         self._next_plain = _PATIENCE
 
-    def step(self) -> Step:
+    def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Make one iteration."""
-        num_states = len(self._V)
-        if self._raises:
-            self._raises = False
-            self._raise()
-            num_updates, num_sweeps = num_states, 1
-        else:
-            num_updates = num_sweeps = 0
+        num_states, num_sweeps = len(V), 0
+        out[:] = V
+        if self._first:
+            self._first = False
+            if not V.any():
+                self._raise(V, out)
+                num_sweeps += 1
         plain = self._num_plain > 0
         if self._due and not plain:
-            self._correct()
-        num_passes = self._sweep_in_place(plain)
-        sweep = self._backups.sweep(self._V, self._before, self._actions)
-        self._V, self._before = self._before, self._V
+            self._correct(out)
+        num_sweeps += self._sweep_in_place(plain, out) + 1
+        # From now on, the last V is not needed any more but as it is: what is swept is kept.
+        self._argument[:] = out
+        sweep = self._backups.sweep(self._argument, out, self._actions)
         self._judge(sweep)
-        num_sweeps += num_passes + 1
-        return Step(num_updates + (num_passes + 1) * num_states, sweep, num_sweeps=num_sweeps)
+        return Step(
+            num_sweeps * num_states,
+            sweep,
+            num_sweeps=num_sweeps,
+            labels=self._labels if self._basins.num_basins > 0 else None,
+        )
 
-    def values(self) -> NDArray[np.float64]:
-        """Return the current V."""
-        return self._V
-
-    def labels(self) -> NDArray[np.int32] | None:
+    def _labels(self) -> NDArray[np.int32]:
         """Return the basins of the last correction."""
-        return self._basins.labels if self._basins.num_basins > 0 else None
+        return self._basins.labels
 
-    def _raise(self) -> None:
+    def _raise(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> None:
         """Start from a constant that is above V*, where 0 is below it nearly everywhere."""
-        sweep = self._backups.sweep(self._V, self._before)
+        sweep = self._backups.sweep(V, out)
         terminal = self._backups.model.terminal
         inside = len(terminal) - np.count_nonzero(terminal)
-        if np.count_nonzero(self._before > 0.0) > _MOSTLY * inside:
-            self._V[:] = sweep.high / (1.0 - self._backups.gamma)
-            self._V[terminal] = 0.0
+        raised = 0.0
+        if np.count_nonzero(out > 0.0) > _MOSTLY * inside:
+            raised = sweep.high / (1.0 - self._backups.gamma)
+        out[:] = raised
+        out[terminal] = 0.0
 
-    def _correct(self) -> None:
+    def _correct(self, image: NDArray[np.float64]) -> None:
         gamma = self._backups.gamma
-        size = self._basins.apply(self._actions, self._before, self._V)
+        size = self._basins.apply(self._actions, self._argument, image)
         self._pausing = size <= _SMALL * gamma / (1.0 - gamma) * self._residual
 
-    def _sweep_in_place(self, plain: bool) -> int:
+    def _sweep_in_place(self, plain: bool, V: NDArray[np.float64]) -> int:
         """Sweep V; return how often that went over the states."""
+        self._backups.checkpoint()
         if self._rows is not None:
-            return self._rows.sweep(self._V, relaxed=not plain)
+            return self._rows.sweep(V, relaxed=not plain)
         if not plain:
-            self._backups.gauss_seidel(self._V, self._basins.order)
+            self._backups.gauss_seidel(V, self._basins.order)
             return 1
         for reverse in (False, True):
-            self._backups.gauss_seidel(self._V, reverse=reverse)
+            self._backups.gauss_seidel(V, reverse=reverse)
         return 2
 
     def _judge(self, sweep: Sweep) -> None:

@@ -21,6 +21,8 @@ Processes", Algorithm 1 and Proposition 1.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_integer
-from planners.aggregation import Aggregation, draw_representatives
+from planners.aggregation import Aggregation, representatives
 from planners.bellman import Backups
 from planners.iterate import Step
 from planners.schedules import StepSize, step_size_rule
@@ -70,60 +72,65 @@ class FixedAggregationOptions:
 
 
 class FixedAggregation:
-    """Algorithm 1 from the means of a given V."""
-
-    recentres = False
+    """Algorithm 1 from the means of the first V."""
 
     def __init__(
-        self,
-        backups: Backups,
-        V0: NDArray[np.float64],
-        rng: np.random.Generator,
-        options: FixedAggregationOptions,
+        self, backups: Backups, options: FixedAggregationOptions, rng: np.random.Generator
     ) -> None:
         self._backups = backups
         self._rng = rng
         self._step_size = step_size_rule(options.step_size)
         self._t = options.first_step
-        self._labels = _compact(options.labels, len(V0), backups.model.num_added_states)
-        sizes = np.bincount(self._labels)
-        # Added up in the order of the states.
-        self._W = np.bincount(self._labels, weights=V0) / sizes
-        self._spare_W = np.empty_like(self._W)
+        model = backups.model
+        self._labels = _compact(options.labels, model.num_states, model.num_added_states)
+        self._sizes = np.bincount(self._labels)
         self._aggregation = Aggregation(
-            self._labels, np.arange(len(sizes)), len(sizes), sizes, self._W.copy()
+            self._labels,
+            np.arange(len(self._sizes)),
+            len(self._sizes),
+            self._sizes,
+            np.zeros(len(self._sizes)),
         )
         # To draw one iteration's representatives takes a pass over the states, and so does to draw
         # those of many.
-        self._num_drawn = -(-len(V0) // len(sizes))
-        self._representatives = np.empty((0, len(sizes)), dtype=np.int64)
-        self._position = 0  # among those drawn
-        self._V = np.empty_like(V0)
+        self._num_drawn = -(-model.num_states // len(self._sizes))
+        self._representatives: Iterator[NDArray[np.int64]] = iter(())
+        self._W = self._spare_W = np.empty(0)
 
-    def step(self) -> Step:
+    def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Update every mega-state once."""
-        if self._position == len(self._representatives):
-            uniforms = self._rng.random((self._num_drawn, len(self._W)))
-            self._representatives = draw_representatives(self._aggregation, uniforms)
-            self._position = 0
+        if len(self._W) == 0:
+            # Added up in the order of the states.
+            self._W = np.bincount(self._labels, weights=V) / self._sizes
+            self._spare_W = np.empty_like(self._W)
         alpha = self._step_size(self._t)
         target = self._spare_W
-        self._backups.aggregated(
-            self._representatives[self._position], self._W, self._labels, target
-        )
+        self._backups.aggregated(self._drawn(), self._W, self._labels, target)
         target *= alpha
         target += (1.0 - alpha) * self._W
         self._W, self._spare_W = target, self._W
         self._t += 1
-        self._position += 1
-        return Step(len(target), None, len(target))
+        return Step(
+            len(target),
+            None,
+            len(target),
+            deferred=functools.partial(self._expand, target),
+            labels=self._own_labels,
+        )
 
-    def values(self) -> NDArray[np.float64]:
-        """Return V~(W)."""
-        self._aggregation.expand(self._W, self._V, self._backups.num_threads)
-        return self._V
+    def _drawn(self) -> NDArray[np.int64]:
+        """Return a representative of each mega-state."""
+        drawn = next(self._representatives, None)
+        if drawn is None:
+            self._representatives = representatives(self._aggregation, self._rng, self._num_drawn)
+            drawn = next(self._representatives)
+        return drawn
 
-    def labels(self) -> NDArray[np.int32]:
+    def _expand(self, W: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+        """Write V~(W) into ``out``."""
+        self._aggregation.expand(W, out, self._backups.num_threads)
+
+    def _own_labels(self) -> NDArray[np.int32]:
         """Return the mega-state of each state, from 0 to K - 1 in the order of the given labels."""
         return self._labels
 

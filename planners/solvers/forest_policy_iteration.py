@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,23 +79,16 @@ class ForestPolicyIterationOptions:
 
 
 class ForestPolicyIteration:
-    """Forest policy iteration from a given V."""
+    """Forest policy iteration."""
 
-    recentres = True
-
-    def __init__(
-        self,
-        backups: Backups,
-        V0: NDArray[np.float64],
-        rng: np.random.Generator,
-        options: ForestPolicyIterationOptions,
-    ) -> None:
+    def __init__(self, backups: Backups, options: ForestPolicyIterationOptions) -> None:
         self._backups = backups
         self._options = options
-        self._V = V0.copy()
-        self._image = np.empty_like(V0)
+        num_states = backups.model.num_states
+        # What is worked on between two full sweeps: the last V at first.
+        self._V = np.empty(num_states)
         # The moves of the last sweep, -1 before the first, and room for those of the next.
-        self._actions = np.full(len(V0), -1, dtype=np.int32)
+        self._actions = np.full(num_states, -1, dtype=np.int32)
         self._new_actions = np.empty_like(self._actions)
         self._forest = PolicyForest(backups)
         self._directions: Iterator[tuple[NDArray[np.int32] | None, bool]] | None = None
@@ -103,57 +96,50 @@ class ForestPolicyIteration:
         self._begun = self._started = False
         # The largest change of each starting sweep.
         self._changes: list[float] = []
-        self._rule = _Rule(len(V0))
+        self._rule = _Rule(num_states)
         if self._forest.certain:
             self._rule.lagged_share = 0.0
         self._num_sweeps = 0
 
-    def step(self) -> Step:
+    def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Make a sweep of the start, or a round."""
         self._num_sweeps = 0
-        sweep = self._round() if self._started else self._start()
-        return Step(self._num_sweeps * len(self._V), sweep, num_sweeps=self._num_sweeps)
+        sweep = self._round(V, out) if self._started else self._start(V, out)
+        return Step(self._num_sweeps * len(V), sweep, num_sweeps=self._num_sweeps)
 
-    def values(self) -> NDArray[np.float64]:
-        """Return the current V."""
-        return self._V
-
-    def labels(self) -> None:
-        """Return None: states are not aggregated."""
-
-    def _start(self) -> Sweep:
+    def _start(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
         if not self._begun:
             self._begun = True
-            sweep = self._first_sweep()
+            sweep = self._first_sweep(V, out)
             if sweep is not None:
                 self._started = True
                 return sweep
         if self._still_gains():
-            sweep = self._gauss_seidel()
+            out[:] = V
+            sweep = self._gauss_seidel(out)
             self._changes.append(sweep.residual)
             return sweep
         self._started = True
-        return self._sweep()
+        return self._sweep(V, out)
 
-    def _first_sweep(self) -> Sweep | None:
+    def _first_sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep | None:
         """Sweep the given V, or the value of shortest paths if nearer; None for neither."""
-        given = self._sweep() if self._V.any() else None
+        given = self._sweep(V, out) if V.any() else None
         if self._options.start == "sweeps" or not self._forest.follow_to_goal():
             return given
+        actions, width = self._actions.copy(), self._rule.width
+        self._actions.fill(-1)
+        paths = np.zeros_like(V)
+        self._evaluate(paths, _LEAST_REDUCTION, 2 * _MOST_STEPS)
         if given is None:
-            self._evaluate(_LEAST_REDUCTION, 2 * _MOST_STEPS)
-            return self._sweep()
-        kept = self._V, self._image, self._actions, self._new_actions
-        width = self._rule.width
-        self._V, self._image = np.zeros_like(self._V), np.empty_like(self._V)
-        self._actions = np.full_like(self._actions, -1)
-        self._new_actions = np.empty_like(self._actions)
-        self._evaluate(_LEAST_REDUCTION, 2 * _MOST_STEPS)
-        sweep = self._sweep()
+            return self._sweep(paths, out)
+        image = np.empty_like(V)
+        sweep = self._sweep(paths, image)
         if self._rule.width < width:
-            return sweep
-        self._V, self._image, self._actions, self._new_actions = kept
-        self._rule.observe(width, len(self._V))
+            out[:] = image
+            return replace(sweep, image=out)
+        self._actions[:] = actions
+        self._rule.observe(width, len(V))
         return given
 
     def _still_gains(self) -> bool:
@@ -166,32 +152,33 @@ class ForestPolicyIteration:
             changes[i] <= _GAIN * changes[i - _GAIN_WINDOW] for i in range(first, len(changes))
         )
 
-    def _round(self) -> Sweep:
+    def _round(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
         rule = self._rule
         if rule.num_changed:
             self._forest.follow(self._actions)
         rule.begin_round(scattered=self._forest.is_scattered)
         num_sweeps = self._options.num_sweeps
+        work = self._V
+        work[:] = V
         if not rule.evaluates:
-            self._gauss_seidel_along_paths()
+            self._gauss_seidel_along_paths(work)
         elif rule.lagged_share == 0.0:
-            self._evaluate(rule.reduction, rule.most_steps)
-            self._gauss_seidel_along_paths()
+            self._evaluate(work, rule.reduction, rule.most_steps)
+            self._gauss_seidel_along_paths(work)
             num_sweeps = (num_sweeps + 1) // 2
         else:
-            self._gauss_seidel_along_paths()
-            self._evaluate(rule.reduction, rule.most_steps)
+            self._gauss_seidel_along_paths(work)
+            self._evaluate(work, rule.reduction, rule.most_steps)
             # Where a few states take another move now, an evaluation leaves them far off.
             num_sweeps = 0 if rule.evaluates_always else (num_sweeps + 1) // 2
         for _ in range(num_sweeps):
-            self._gauss_seidel()
-        return self._sweep()
+            self._gauss_seidel(work)
+        return self._sweep(work, out)
 
-    def _sweep(self) -> Sweep:
-        """Make a full sweep, whose image is the new V, and note its moves."""
-        sweep = self._backups.sweep(self._V, self._image, self._new_actions)
+    def _sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
+        """Make a full sweep and note its moves."""
+        sweep = self._backups.sweep(V, out, self._new_actions)
         self._num_sweeps += 1
-        self._V, self._image = self._image, self._V
         self._actions, self._new_actions = self._new_actions, self._actions
         num_changed = int(np.count_nonzero(self._actions != self._new_actions))
         low, high = sweep.residual_low, sweep.residual_high
@@ -200,19 +187,19 @@ class ForestPolicyIteration:
         self._rule.observe(high - low, num_changed)
         return sweep
 
-    def _gauss_seidel(self) -> Sweep:
+    def _gauss_seidel(self, V: NDArray[np.float64]) -> Sweep:
         if self._directions is None:
             model = self._backups.model
             self._directions = directions(model, grid_shape(model))
         self._num_sweeps += 1
-        return self._backups.gauss_seidel(self._V, *next(self._directions))
+        return self._backups.gauss_seidel(V, *next(self._directions))
 
-    def _gauss_seidel_along_paths(self) -> None:
+    def _gauss_seidel_along_paths(self, V: NDArray[np.float64]) -> None:
         self._num_sweeps += 1
-        self._backups.gauss_seidel(self._V, self._forest.order)
+        self._backups.gauss_seidel(V, self._forest.order)
 
-    def _evaluate(self, reduction: float, most_steps: int) -> None:
-        found = self._forest.evaluate(self._V, reduction=reduction, most_steps=most_steps)
+    def _evaluate(self, V: NDArray[np.float64], reduction: float, most_steps: int) -> None:
+        found = self._forest.evaluate(V, reduction=reduction, most_steps=most_steps)
         self._num_sweeps += found.num_applications
         self._rule.lagged_share = found.lagged_share
         self._rule.complete = found.complete

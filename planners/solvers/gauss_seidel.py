@@ -6,15 +6,13 @@ for one state after another, each from the new values of those before it and wit
 itself solved for.  On grids the sweeps take all combinations of directions along the axes in turn,
 so that values travel far in each; elsewhere they alternate between the order of the states and its
 reverse.  One iteration is one sweep, S updates.  The bounds are those of a sweep in place
-(`planners.certificate`); their middle is returned.
+(`planners.certificate`); a run to a tolerance returns their middle.
 
 Source: Kushner and Kleinman, "Accelerated procedures for the solution of discrete Markov control
 problems" (1971); Bertsekas, "Dynamic Programming and Optimal Control", vol. 2, section 2.2.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,35 +22,15 @@ from planners.iterate import Step
 from planners.orders import directions, grid_shape
 
 
-@dataclass(frozen=True, kw_only=True)
-class GaussSeidelOptions:
-    """Gauss-Seidel has no options of its own."""
-
-
 class GaussSeidel:
-    """Gauss-Seidel value iteration from a given V."""
+    """Gauss-Seidel value iteration."""
 
-    recentres = True
-
-    def __init__(
-        self,
-        backups: Backups,
-        V0: NDArray[np.float64],
-        rng: np.random.Generator,
-        options: GaussSeidelOptions,
-    ) -> None:
+    def __init__(self, backups: Backups) -> None:
         self._backups = backups
-        self._V = V0.copy()
         self._directions = directions(backups.model, grid_shape(backups.model))
 
-    def step(self) -> Step:
+    def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Make one sweep."""
-        sweep = self._backups.gauss_seidel(self._V, *next(self._directions))
-        return Step(len(self._V), sweep, num_sweeps=1)
-
-    def values(self) -> NDArray[np.float64]:
-        """Return the current V."""
-        return self._V
-
-    def labels(self) -> None:
-        """Return None: states are not aggregated."""
+        out[:] = V
+        sweep = self._backups.gauss_seidel(out, *next(self._directions))
+        return Step(len(V), sweep, num_sweeps=1)

@@ -89,22 +89,14 @@ class ModifiedPolicyIterationOptions:
 
 
 class ModifiedPolicyIteration:
-    """Modified policy iteration from a given V."""
+    """Modified policy iteration."""
 
-    recentres = True
-
-    def __init__(
-        self,
-        backups: Backups,
-        V0: NDArray[np.float64],
-        rng: np.random.Generator,
-        options: ModifiedPolicyIterationOptions,
-    ) -> None:
+    def __init__(self, backups: Backups, options: ModifiedPolicyIterationOptions) -> None:
         self._backups = backups
-        self._num_states = len(V0)
-        self._image = V0.copy()
-        self._argument = np.empty_like(V0)
-        self._policy = np.zeros(len(V0), dtype=np.int32)
+        num_states = backups.model.num_states
+        # What the last full sweep swept.
+        self._argument = np.empty(num_states)
+        self._policy = np.zeros(num_states, dtype=np.int32)
         self._lazy = LazySweeps(backups) if isinstance(backups, SparseBackups) else None
         self._last: Sweep | None = None
         absorbing = has_absorbing_states(backups.model)
@@ -119,52 +111,46 @@ class ModifiedPolicyIteration:
             self._directions = directions(backups.model, grid_shape(backups.model))
         self._phase = _Phase(starts_plain=absorbing, never_plain=options.inner_sweeps is not None)
 
-    def step(self) -> Step:
+    def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Make one round: a correction towards the policy's value, and a full sweep."""
         plain = self._phase.plain()
         if plain and self._directions is not None:
-            return self._gauss_seidel()
+            return self._gauss_seidel(V, out)
         num_inner = 0
-        if self._last is None:
-            # V has no image yet.
-            self._argument, self._image = self._image, self._argument
-        elif plain:
-            self._argument, self._image = self._image, self._argument
-            self._changed(self._last.residual_low, self._last.residual_high, self._last)
+        if self._last is None or plain:
+            if self._last is not None:
+                self._changed(self._last.residual_low, self._last.residual_high, self._last)
+            self._argument[:] = V
         else:
-            num_inner = self._correct(self._last)
-        sweep = self._sweep()
+            num_inner = self._correct(V, out, self._last)
+        sweep = self._sweep(out)
         self._last = sweep
         self._phase.see(_span(sweep))
-        return Step((num_inner + 1) * self._num_states, sweep, num_sweeps=num_inner + 1)
+        return Step((num_inner + 1) * len(V), sweep, num_sweeps=num_inner + 1)
 
-    def values(self) -> NDArray[np.float64]:
-        """Return the image of the last full sweep."""
-        return self._image
-
-    def labels(self) -> None:
-        """Return None: states are not aggregated."""
-
-    def _gauss_seidel(self) -> Step:
+    def _gauss_seidel(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Make one sweep in place."""
         assert self._directions is not None
         if self._last is not None:
             self._changed(self._last.residual_low, self._last.residual_high, self._last)
-        sweep = self._backups.gauss_seidel(self._image, *next(self._directions))
+        out[:] = V
+        sweep = self._backups.gauss_seidel(out, *next(self._directions))
         self._changed(sweep.residual_low, sweep.residual_high, sweep)
         self._last = None
         self._phase.see(_span(sweep))
-        return Step(self._num_states, sweep, num_sweeps=1)
+        return Step(len(V), sweep, num_sweeps=1)
 
-    def _correct(self, last: Sweep) -> int:
-        """Correct V, in the place of what was swept last; return the number of inner sweeps."""
-        correction = self._evaluation.correct(self._argument, self._image, self._policy, last)
-        # The image is part of the correction, and its place is free.
-        np.multiply(correction.vector, correction.scale, out=self._image, dtype=np.float64)
+    def _correct(self, V: NDArray[np.float64], change: NDArray[np.float64], last: Sweep) -> int:
+        """Correct what was swept last, whose image V is; return the number of inner sweeps.
+
+        ``change`` is room for what is added.
+        """
+        correction = self._evaluation.correct(self._argument, V, self._policy, last)
+        np.multiply(correction.vector, correction.scale, out=change, dtype=np.float64)
         if correction.constant:
-            self._image += correction.constant
-        self._argument += self._image
-        self._changed(float(self._image.min()), float(self._image.max()), last)
+            change += correction.constant
+        self._argument += change
+        self._changed(float(change.min()), float(change.max()), last)
         return correction.num_sweeps
 
     def _changed(self, low: float, high: float, last: Sweep) -> None:
@@ -173,8 +159,8 @@ class ModifiedPolicyIteration:
             max_value = max(-last.low, last.high) + last.residual + max(-low, high)
             self._lazy.changed(low, high, max_value)
 
-    def _sweep(self) -> Sweep:
-        V, out, policy = self._argument, self._image, self._policy
+    def _sweep(self, out: NDArray[np.float64]) -> Sweep:
+        V, policy = self._argument, self._policy
         if self._lazy is None:
             return self._backups.sweep(V, out, policy)
         return self._lazy.sweep(V, out, policy, float(max(-V.min(), V.max())))

@@ -137,7 +137,7 @@ def picture(env_id: str, arguments: dict[str, Any], gamma: float) -> Any:
 
     env = gym.make(env_id, render_mode="rgb_array", **arguments)
     env.reset(seed=0)
-    result = planners.solve(env, gamma=gamma)
+    result = planners.solve(env, gamma=gamma).require()
     overlay: dict[str, Any] = {"policy": result.policy}
     if hasattr(env.unwrapped, "layout"):
         overlay["path"] = True

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import torch
-from _problem import Problem
+from _problem import Env, Problem
 from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import DQN, PPO
@@ -15,6 +17,8 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.utils import LinearSchedule
+
+from aggmaze import wrappers
 
 Watch = Callable[[int, NDArray[np.int64]], None]
 
@@ -47,10 +51,28 @@ AGENTS: dict[str, tuple[type[BaseAlgorithm], dict[str, Any]]] = {
 }
 
 
+def _flat_local_view(env: Env) -> Env:
+    # SB3 takes three axes for an image, which this is not.
+    return gym.wrappers.FlattenObservation(wrappers.LocalViewObservation(env))
+
+
+#: What puts an observation round an environment; SB3 makes the bare state one-hot by itself.
+OBSERVATIONS: dict[str, Callable[[Env], Env] | None] = {
+    "state": None,
+    "one_hot": wrappers.OneHotObservation,
+    "coordinates": wrappers.CoordinateObservation,
+    "local_view": _flat_local_view,
+    # As small as SB3's convolutional network takes it.
+    "image": partial(wrappers.ImageObservation, size=36),
+}
+
+
 def learn(
     algorithm: str,
     problem: Problem,
     *,
+    observation: str,
+    library_settings: bool,
     start: str,
     num_envs: int,
     num_steps: int,
@@ -65,6 +87,10 @@ def learn(
     ----------
     algorithm : {"ppo", "dqn", "maskable_ppo"}
     problem : Problem
+    observation : str
+        One of `OBSERVATIONS`.
+    library_settings : bool
+        Whether to leave all settings as the libraries have them, instead of those for small mazes.
     start : {"corner", "uniform"}
         Where episodes start.
     num_envs : int
@@ -80,24 +106,50 @@ def learn(
         Called as ``watch(step, policy)``, at step 0 too; ``policy`` has shape (S,).
     """
     agent_class, settings = AGENTS[algorithm]
+    wrap = OBSERVATIONS[observation]
     envs = make_vec_env(
         problem.env_id,
         n_envs=num_envs,
         seed=seed,
         env_kwargs={"start": start, **problem.options},
+        wrapper_class=wrap,
     )
-    agent = agent_class("MlpPolicy", envs, gamma=problem.gamma, seed=seed, device="cpu", **settings)
+    agent = agent_class(
+        "CnnPolicy" if observation == "image" else "MlpPolicy",
+        envs,
+        gamma=problem.gamma,
+        seed=seed,
+        device="cpu",
+        **({} if library_settings else settings),
+    )
+    env = problem.make() if wrap is None else wrap(problem.make())
+    seen = np.stack([_observe(env, state) for state in range(len(action_mask))])
     masks = {"action_masks": action_mask} if algorithm == "maskable_ppo" else {}
-    agent.learn(num_steps, callback=_Watching(watch, every, num_steps, masks))
+    agent.learn(num_steps, callback=_Watching(watch, every, num_steps, seen, masks))
     envs.close()
+
+
+def _observe(env: Env, state: int) -> Any:
+    """Return what an environment under wrappers of observations shows of a state."""
+    if isinstance(env, gym.ObservationWrapper):
+        return env.observation(_observe(env.env, state))
+    return _observe(env.env, state) if isinstance(env, gym.Wrapper) else state
 
 
 class _Watching(BaseCallback):
     """Shows the greedy policy at every so many steps."""
 
-    def __init__(self, watch: Watch, every: int, num_steps: int, masks: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        watch: Watch,
+        every: int,
+        num_steps: int,
+        seen: NDArray[Any],
+        masks: dict[str, Any],
+    ) -> None:
         super().__init__()
-        self._watch, self._every, self._num_steps, self._masks = watch, every, num_steps, masks
+        self._watch, self._every, self._num_steps = watch, every, num_steps
+        self._seen, self._masks = seen, masks
 
     def _on_training_start(self) -> None:
         self._show(0)
@@ -112,6 +164,5 @@ class _Watching(BaseCallback):
         self._show(self.num_timesteps)
 
     def _show(self, step: int) -> None:
-        states = np.arange(self.training_env.observation_space.n)
-        policy, _ = self.model.predict(states, deterministic=True, **self._masks)
+        policy, _ = self.model.predict(self._seen, deterministic=True, **self._masks)
         self._watch(step, policy.astype(np.int64))

@@ -76,7 +76,8 @@ class Judge:
 
     def __init__(self, problem: Problem) -> None:
         self._model, self._gamma = planners.as_model(problem.make()), problem.gamma
-        self.optimum = planners.solve(self._model, gamma=problem.gamma, tol=1e-12).values
+        optimum = planners.solve(self._model, gamma=problem.gamma, tol=1e-12).require()
+        self.optimum = optimum.values
         self.action_mask = self._model.action_mask
         self.start = int(np.argmax(self._model.initial))
 

@@ -29,6 +29,7 @@ class Point:
     """
 
     algorithm: str
+    observation: str
     env_id: str
     side: int
     seed: int
@@ -49,6 +50,7 @@ class Run:
     """
 
     algorithm: str
+    observation: str
     env_id: str
     side: int
     p: float
@@ -71,9 +73,11 @@ class Run:
 class Watcher:
     """Judges the policies of one agent while it learns; what time that takes is not the agent's."""
 
-    def __init__(self, algorithm: str, problem: Problem, seed: int, judge: Judge) -> None:
+    def __init__(
+        self, algorithm: str, problem: Problem, seed: int, judge: Judge, observation: str = "state"
+    ) -> None:
         self.points: list[Point] = []
-        self._of = (algorithm, problem.env_id, problem.side, seed)
+        self._of = (algorithm, observation, problem.env_id, problem.side, seed)
         self._problem, self._judge = problem, judge
         self._begin = 0.0
 
@@ -105,6 +109,7 @@ class Watcher:
         costs = -found.discounted_returns
         return Run(
             algorithm=last.algorithm,
+            observation=last.observation,
             env_id=last.env_id,
             side=last.side,
             p=problem.p,

@@ -19,12 +19,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import _deep
 import gymnasium as gym
 import numpy as np
 import torch
 from _problem import Judge, Problem
 from _runs import ROUNDING, Watcher
-from train import learn
+from train import OBSERVATIONS, learn
 
 with warnings.catch_warnings():
     # What a library says while it is imported is not about our environments.
@@ -64,6 +65,7 @@ WRAPPERS: dict[str, Callable[[Env], Env]] = {
     ),
     "NewMazeEachEpisode": wrappers.NewMazeEachEpisode,
     "with_regret": partial(planners.with_regret, gamma=0.95),
+    "with_shaping": partial(planners.with_shaping, gamma=0.95),
 }
 
 
@@ -207,6 +209,32 @@ def seeds_settle_everything() -> None:
     assert torch.equal(*weights)
 
 
+def all_observations_are_learned_from() -> None:
+    """Train PPO on each observation; SB3 makes states one-hot, so that the two are the same."""
+    assert tuple(_deep.OBSERVATIONS) == OBSERVATIONS
+    problem = Problem("StandardMaze-v0", 3)
+    judge, shown = Judge(problem), {}
+    for observation in OBSERVATIONS:
+        policies: list[Any] = []
+        _deep.learn(
+            "ppo",
+            problem,
+            observation=observation,
+            library_settings=False,
+            start="uniform",
+            num_envs=4,
+            num_steps=512,
+            seed=0,
+            every=256,
+            action_mask=judge.action_mask,
+            watch=lambda step, policy, seen=policies: seen.append((step, policy)),
+        )
+        assert [step for step, _ in policies] == [0, 256, 512]
+        assert all(policy.shape == (9,) for _, policy in policies)
+        shown[observation] = np.array([policy for _, policy in policies])
+    np.testing.assert_array_equal(shown["state"], shown["one_hot"])
+
+
 def ppo_finds_the_optimum() -> None:
     """Train PPO on an 8x8 maze: from the start its policy is as good as any."""
     problem = Problem("StandardMaze-v0", 8)
@@ -241,6 +269,7 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
         masks_are_found,
         agents_are_rolled_out,
         seeds_settle_everything,
+        all_observations_are_learned_from,
         ppo_finds_the_optimum,
         examples_of_the_page_run,
     ):

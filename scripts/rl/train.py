@@ -2,6 +2,7 @@
 
     python scripts/rl/train.py --out rl-results
     python scripts/rl/train.py --algorithms q_learning --sides 5 --seeds 0 1 2 --out rl-results
+    python scripts/rl/train.py --algorithms ppo --observation coordinates --out rl-coordinates
 
 Each agent learns each maze with each seed. Every so many steps its greedy policy is evaluated
 exactly, on the maze's transition model, and compared with the optimum that `planners.solve` finds.
@@ -33,6 +34,8 @@ from q_learning import q_learning
 
 ALGORITHMS = ("ppo", "maskable_ppo", "dqn", "q_learning")
 ENV_IDS = ("StandardMaze-v0", "TerrainMaze-v0")
+#: What the deep agents observe; tables know states only.
+OBSERVATIONS = ("state", "one_hot", "coordinates", "local_view", "image")
 #: Environments that the deep agents step together, and steps of all of them, a state of the maze.
 NUM_ENVS, STEPS_A_STATE = 16, 1_000
 #: Evaluations of a run, beside the one at its beginning.
@@ -56,6 +59,13 @@ def main() -> int:
         default="uniform",
         help="where episodes of the training start",
     )
+    parser.add_argument("--observation", choices=OBSERVATIONS, default="state")
+    parser.add_argument(
+        "--library-settings",
+        action="store_true",
+        help="one environment, and all settings as SB3 has them by default, instead of those for "
+        "small mazes",
+    )
     parser.add_argument("--out", type=Path, default=Path("rl-results"), help="folder")
     options = parser.parse_args()
     if options.steps is not None and options.steps < 1:
@@ -63,6 +73,13 @@ def main() -> int:
     if set(options.algorithms) != {"q_learning"} and find_spec("sb3_contrib") is None:
         parser.error(
             "without Stable-Baselines3, as docs/rl.md installs it, there is q_learning only"
+        )
+    if "q_learning" in options.algorithms and (
+        options.observation != "state" or options.library_settings
+    ):
+        parser.error(
+            "--observation and --library-settings are for networks: q_learning keeps a table of "
+            "states, name other --algorithms"
         )
     try:
         problems = [
@@ -79,8 +96,18 @@ def main() -> int:
     for problem, judge in judges.items():
         num_steps = options.steps or STEPS_A_STATE * problem.side**2
         for algorithm, seed in product(options.algorithms, options.seeds):
-            watcher = Watcher(algorithm, problem, seed, judge)
-            learn(algorithm, problem, options.start, num_steps, seed, judge, watcher)
+            watcher = Watcher(algorithm, problem, seed, judge, options.observation)
+            learn(
+                algorithm,
+                problem,
+                options.start,
+                num_steps,
+                seed,
+                judge,
+                watcher,
+                observation=options.observation,
+                library_settings=options.library_settings,
+            )
             points += watcher.points
             runs.append(watcher.result(options.start, NUM_EPISODES))
             write_csv(options.out / "curves.csv", points)
@@ -105,8 +132,12 @@ def learn(
     seed: int,
     judge: Judge,
     watch: Watcher,
+    *,
+    observation: str = "state",
+    library_settings: bool = False,
 ) -> None:
     """Train one agent with one seed, and show its greedy policies to the watcher."""
+    num_envs = 1 if library_settings else NUM_ENVS
     # Whole steps of all environments.
     every = NUM_ENVS * max(1, round(num_steps / (NUM_EVALUATIONS * NUM_ENVS)))
     if algorithm == "q_learning":
@@ -124,8 +155,10 @@ def learn(
     _deep.learn(
         algorithm,
         problem,
+        observation=observation,
+        library_settings=library_settings,
         start=start,
-        num_envs=NUM_ENVS,
+        num_envs=num_envs,
         num_steps=num_steps,
         seed=seed,
         every=every,
@@ -137,9 +170,10 @@ def learn(
 def table(runs: Sequence[Run]) -> str:
     """Return a table in Markdown, a line for each maze and agent: medians and ranges of seeds."""
     lines = [
-        "| maze | agent | steps | seconds | optimal at the end | since step | after seconds | "
-        f"within {CLOSE:.0%} since step | regret at the start | mean regret | V* at the start |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "| maze | agent | observation | steps | seconds | optimal at the end | since step | after "
+        f"seconds | within {CLOSE:.0%} since step | regret at the start | mean regret | V* at the "
+        "start |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for (env_id, side, algorithm), group in groupby(
         runs, key=lambda run: (run.env_id, run.side, run.algorithm)
@@ -148,6 +182,7 @@ def table(runs: Sequence[Run]) -> str:
         cells = [
             f"{env_id} {side}x{side}",
             algorithm,
+            of[0].observation,
             f"{of[0].steps:,}",
             spread([run.seconds for run in of], ".1f"),
             f"{sum(run.optimal_since is not None for run in of)} of {len(of)}",

@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import pickle
+import re
 import warnings
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import scipy.stats
 from gymnasium import wrappers
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv, CartPoleVectorEnv
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 import planners
+import planners.cli
 from aggmaze import DiscretizedCartPole, DiscretizedCartPoleEnv, TabularMDP
-from aggmaze.cartpole import Cells, Physics, cartpole_model
+from aggmaze.cartpole import (
+    AXES,
+    DEFAULT_BINS,
+    DEFAULT_SUB_POINTS,
+    Cells,
+    Physics,
+    _chain,
+    cartpole_model,
+    check_sub_points,
+)
 
 GYMNASIUM = Physics.of(CartPoleEnv())
 SMALL = (3, 2, 4, 3)
+#: Points with which every axis of SMALL changes cell.
+ENOUGH = (18, 8, 2, 4)
 
 
 def cells_of(bins: tuple[int, ...] = SMALL, limits: Any = None) -> Cells:
@@ -118,9 +134,9 @@ class TestCells:
         assert cells.failure == math.prod(SMALL)
         assert cells.limits == (2.4, 3.0, 12 * 2 * math.pi / 360, 3.5)
         states = np.arange(cells.num_cells)
-        for sub_points in (1, 2, 3):
+        for sub_points in ((1, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3, 3), (5, 1, 2, 3)):
             points = cells.points(states, sub_points)
-            assert points.shape == (cells.num_cells, sub_points**4, 4)
+            assert points.shape == (cells.num_cells, math.prod(sub_points), 4)
             np.testing.assert_array_equal(
                 cells.states(points), np.tile(states, (len(points[0]), 1)).T
             )
@@ -158,6 +174,18 @@ class TestCells:
             ({"limits": (1, 1, 0.42, 1)}, ValueError, r"limits\[2\] must be at most 0\.209.*0\.42"),
             ({"sub_points": 0}, ValueError, "sub_points must be at least 1, got 0"),
             ({"sub_points": 1.5}, TypeError, r"sub_points must be an integer.*got 1\.5"),
+            ({"sub_points": None}, TypeError, "sub_points must be an integer.*got None"),
+            ({"sub_points": (3, 3)}, ValueError, r"sub_points must be 4 numbers.*\(3, 3\)"),
+            (
+                {"sub_points": (3, 0, 3, 3)},
+                ValueError,
+                r"sub_points\[1\] must be at least 1, got 0",
+            ),
+            (
+                {"sub_points": (3, 3, 2.5, 3)},
+                TypeError,
+                r"sub_points\[2\] must be an int.*got 2\.5",
+            ),
         ],
     )
     def test_bad_arguments_are_named(
@@ -171,12 +199,14 @@ class TestCells:
 
 class TestModel:
     @pytest.mark.parametrize("sutton_barto_reward", [False, True])
-    @pytest.mark.parametrize("sub_points", [1, 2, 3])
-    def test_counts_the_points_of_a_cell(self, sub_points: int, sutton_barto_reward: bool) -> None:
+    @pytest.mark.parametrize("sub_points", [(1, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3, 3), (5, 1, 2, 3)])
+    def test_counts_the_points_of_a_cell(
+        self, sub_points: tuple[int, ...], sutton_barto_reward: bool
+    ) -> None:
         """Every row against single steps of Gymnasium's environment from every point."""
         single = CartPoleEnv(sutton_barto_reward=sutton_barto_reward)
         cells = cells_of(limits=(2.4, 2.0, 0.2, 3.0))
-        model = cartpole_model(cells, Physics.of(single), sub_points=sub_points)
+        model = _chain(cells, Physics.of(single), sub_points).model
         states = [0, 1, 25, 38, 70, cells.num_cells - 1]
         for state, action in itertools.product(states, range(2)):
             points = cells.points([state], sub_points)[0]
@@ -203,13 +233,13 @@ class TestModel:
             assert model.costs[state, action] == pytest.approx(-mean, abs=1e-15)
 
     def test_blocks_fit_together(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        whole = cartpole_model(cells_of((4, 3, 5, 4)), GYMNASIUM)
+        arguments = cells_of((4, 3, 5, 4)), GYMNASIUM, (3, 3, 3, 3)
+        whole, faults = _chain.__wrapped__(*arguments)
         monkeypatch.setattr("aggmaze.cartpole._BLOCK", 7 * 2 * 81)
-        blocks = cartpole_model.__globals__["_model"].__wrapped__(
-            cells_of((4, 3, 5, 4)), GYMNASIUM, 3
-        )
+        blocks, faults_in_blocks = _chain.__wrapped__(*arguments)
         assert (whole.transitions != blocks.transitions).nnz == 0
         assert np.array_equal(whole.costs, blocks.costs)
+        assert faults == faults_in_blocks
 
     def test_approaches_the_frequencies_of_uniform_starts(self) -> None:
         cells, draws = cells_of(), 20_000
@@ -225,7 +255,7 @@ class TestModel:
 
         def distances(sub_points: int) -> NDArray[np.float64]:
             """Return total variations between rows of the model and what was observed."""
-            model = cartpole_model(cells, GYMNASIUM, sub_points=sub_points)
+            model = _chain(cells, GYMNASIUM, (sub_points,) * 4).model
             rows = [2 * state + action for state, action in itertools.product(states, range(2))]
             difference = model.transitions[rows].toarray() - np.array(frequencies)
             return np.abs(difference).sum(axis=1) / 2
@@ -262,7 +292,9 @@ class TestModel:
         model = DiscretizedCartPoleEnv().transition_model()
         assert (model.num_states, model.num_actions) == (9985, 2)
         assert isinstance(model, TabularMDP)
-        assert model.transitions.nnz == 119_426  # of a trial with equations of its own
+        with pytest.warns(UserWarning, match="never changes cell along position, where"):
+            older = DiscretizedCartPoleEnv(sub_points=3).transition_model()
+        assert older.transitions.nnz == 119_426  # of a trial with equations of its own
         assert DiscretizedCartPoleEnv().transition_model() is model
         wrapped = DiscretizedCartPole(gym.make("CartPole-v1"))
         assert wrapped.transition_model() is model
@@ -272,9 +304,170 @@ class TestModel:
         for options, num_cells in (
             ({"bins": (60, 60, 60, 60)}, "12,960,000"),
             ({"bins": SMALL, "sub_points": 1000}, "72"),
+            ({"bins": SMALL, "sub_points": (10**6, 3, 3, 3)}, "72"),
         ):
             with pytest.raises(MemoryError, match=f"transitions of {num_cells} cells need"):
                 DiscretizedCartPoleEnv(**options)
+
+
+class TestSubPoints:
+    def test_by_default_every_axis_moves_as_in_cartpole(self) -> None:
+        """As often as steps change cell along it from states that are uniform in their cells."""
+        cells, rounds = cells_of(DEFAULT_BINS), 40
+        model = cartpole_model(cells, GYMNASIUM)
+        transitions = model.transitions[: 2 * cells.num_cells].tocoo()
+        inside = transitions.col != cells.failure
+        probs = transitions.data[inside] / (2 * cells.num_cells)
+        before = cells.grid.coords(transitions.row[inside] // 2)
+        moved = cells.grid.coords(transitions.col[inside]) != before
+        rates = probs @ moved
+
+        rng = np.random.default_rng(0)
+        coords = cells.grid.coords(np.arange(cells.num_cells))
+        changed, failed = np.zeros(4), 0
+        for k in range(rounds):
+            starts = (coords + rng.random(coords.shape)) * cells.widths - cells.limits
+            after = GYMNASIUM.advance(starts, np.full(len(starts), k % 2))
+            new = cells.grid.coords(cells.states(after.points))
+            changed += ((new != coords) & ~after.failed[:, np.newaxis]).sum(axis=0)
+            failed += int(after.failed.sum())
+        total = rounds * cells.num_cells
+        assert changed[0] / total == pytest.approx(0.040, abs=0.0005)
+        np.testing.assert_allclose(rates, changed / total, rtol=0.06)
+        assert 1 - probs.sum() == pytest.approx(failed / total, rel=0.03)
+        # Whatever the velocity, the cart leaves its position cell.
+        assert set(before[moved[:, 0], 1]) == set(range(DEFAULT_BINS[1]))
+
+    @pytest.mark.parametrize(("sub_points", "num_chains"), [(DEFAULT_SUB_POINTS, 1), (3, 8)])
+    def test_positions_are_connected(self, sub_points: Any, num_chains: int) -> None:
+        cells = cells_of(DEFAULT_BINS)
+        model = _chain(cells, GYMNASIUM, check_sub_points(sub_points)).model
+        transitions = model.transitions[: 2 * cells.num_cells].tocoo()
+        inside = transitions.col != cells.failure
+        edges = sp.coo_array(
+            (transitions.data[inside], (transitions.row[inside] // 2, transitions.col[inside])),
+            shape=(cells.num_cells, cells.num_cells),
+        ).tocsr()
+        assert connected_components(edges, directed=False)[0] == num_chains
+
+    @pytest.mark.parametrize(
+        ("bins", "sub_points", "axes"),
+        [
+            (DEFAULT_BINS, 3, ["position"]),
+            (DEFAULT_BINS, (5, 4, 3, 3), ["position"]),
+            (DEFAULT_BINS, (6, 4, 3, 3), []),
+            ((24, 8, 12, 13), 3, []),
+            ((3, 3, 6, 3), 3, ["position", "velocity", "angular velocity"]),
+            ((3, 3, 6, 3), DEFAULT_SUB_POINTS, ["velocity", "angular velocity"]),
+            ((3, 3, 6, 3), 7, ["position"]),
+            ((3, 3, 5, 5), 2, ["position", "velocity", "angular velocity"]),
+            ((5, 5, 9, 9), 3, ["position", "velocity"]),
+            ((8, 8, 2, 13), (24, 4, 1, 3), ["angle"]),
+            ((4, 1, 8, 13), (24, 1, 3, 3), ["position"]),
+            # What has one bin is meant to stay in it.
+            ((1, 1, 6, 6), 3, []),
+        ],
+    )
+    def test_axes_that_stand_still_are_named(
+        self, bins: tuple[int, ...], sub_points: Any, axes: list[str]
+    ) -> None:
+        messages = []
+        for make in (
+            lambda: DiscretizedCartPoleEnv(bins=bins, sub_points=sub_points),
+            lambda: cartpole(bins=bins, sub_points=sub_points).transition_model(),
+        ):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                make()
+            assert {each.category for each in caught} <= {UserWarning}
+            assert {each.filename for each in caught} <= {__file__}  # shown where it was asked for
+            messages.append([str(each.message) for each in caught])
+        assert messages[0] == messages[1]
+        still = [text for text in messages[0] if "never changes cell" in text]
+        assert len(still) == bool(axes)
+        if axes:
+            assert f"with bins {bins} and sub_points" in still[0]
+            assert f"never changes cell along {', '.join(axes)}, where CartPole does" in still[0]
+
+    @pytest.mark.parametrize(
+        ("bins", "sub_points"),
+        [
+            (DEFAULT_BINS, (3, 3, 3, 3)),
+            ((3, 3, 6, 3), (3, 3, 3, 3)),
+            ((3, 3, 5, 5), (2, 2, 2, 2)),
+            ((6, 6, 6, 6), (1, 1, 1, 1)),
+            ((2, 2, 2, 2), (1, 2, 3, 4)),
+        ],
+    )
+    def test_the_points_that_the_warning_asks_for_move(
+        self, bins: tuple[int, ...], sub_points: tuple[int, ...]
+    ) -> None:
+        cells = cells_of(bins)
+        with pytest.warns(UserWarning) as caught:  # noqa: PT030  # its words are read below
+            cartpole_model(cells, GYMNASIUM, sub_points=sub_points)
+        words = next(str(w.message) for w in caught if "never changes cell" in str(w.message))
+        asked = {axis: int(n) for n, axis in re.findall(r"at least (\d+) along ([a-z ]+)", words)}
+        assert asked
+        assert all(n > sub_points[AXES.index(axis)] for axis, n in asked.items())
+        cartpole_model(
+            cells,
+            GYMNASIUM,
+            sub_points=[asked.get(axis, n) for axis, n in zip(AXES, sub_points, strict=True)],
+        )
+
+    def test_what_does_not_move_needs_others(self) -> None:
+        """The centre of a single bin of angular velocity is 0, which turns no pole."""
+        with pytest.warns(UserWarning) as caught:  # noqa: PT030
+            DiscretizedCartPoleEnv(bins=(1, 1, 6, 1), sub_points=1)
+        still, never = (str(each.message) for each in caught)
+        assert "never changes cell along angle, where" in still
+        assert still.endswith("as sub_points more along the others for angle")
+        assert "ever fails" in never
+
+    @pytest.mark.parametrize(
+        ("bins", "sub_points", "limits", "fails"),
+        [
+            ((3, 3, 5, 5), 2, None, False),
+            ((3, 3, 5, 5), 3, None, True),
+            ((3, 3, 5, 5), (24, 7, 3, 3), None, True),
+            ((4, 4, 6, 6), (16, 6, 2, 3), (1.0, 3.0, 0.1, 3.5), False),
+        ],
+    )
+    def test_a_model_in_which_no_state_fails_is_named(
+        self, bins: tuple[int, ...], sub_points: Any, limits: Any, fails: bool
+    ) -> None:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            env = DiscretizedCartPoleEnv(bins=bins, sub_points=sub_points, limits=limits)
+        named = [text for text in map(str, (w.message for w in caught)) if "ever fails" in text]
+        assert len(named) == (not fails)
+        # Where it can come to in any number of steps, whatever the actions.
+        model = env.transition_model()
+        follows = np.asarray(model.to_tabular().transitions.toarray() > 0)
+        follows = follows.reshape(model.num_states, 2, -1).any(axis=1)
+        reached = model.initial > 0
+        for _ in range(model.num_states):
+            reached = reached | follows[reached].any(axis=0)
+        assert reached[env.cells.failure] == fails
+
+    def test_on_the_command_line(self) -> None:
+        for setting, points in (("18,8,2,4", ENOUGH), ("18", (18,) * 4)):
+            env = planners.cli.open_env(
+                "DiscretizedCartPole-v0", ["bins=3,2,4,3", f"sub_points={setting}"]
+            )
+            model = cartpole_model(cells_of(), GYMNASIUM, sub_points=points)
+            assert planners.as_model(env) is model
+
+    def test_a_spec_that_was_saved_with_one_number(self) -> None:
+        old = json.dumps(
+            {
+                **json.loads(gym.spec("DiscretizedCartPole-v0").to_json()),
+                "kwargs": {"sub_points": 3},
+            }
+        )
+        with pytest.warns(UserWarning, match="never changes cell along position, where"):
+            env: Any = gym.make(EnvSpec.from_json(old)).unwrapped
+        assert env.transition_model() is _chain(env.cells, GYMNASIUM, (3, 3, 3, 3)).model
 
 
 def cartpole(steps: int = 500, **options: Any) -> DiscretizedCartPole:
@@ -282,6 +475,39 @@ def cartpole(steps: int = 500, **options: Any) -> DiscretizedCartPole:
 
 
 class TestPolicies:
+    def test_by_default_it_lasts(self) -> None:
+        """20,000 steps of Gymnasium's CartPole, from each of eight starts."""
+        env = cartpole(20_000)
+        policy = planners.solve(env, gamma=0.99).policy
+        for seed in range(8):
+            state, _ = env.reset(seed=seed)
+            steps, terminated, truncated = 0, False, False
+            while not (terminated or truncated):
+                state, _, terminated, truncated, _ = env.step(policy[state])
+                steps += 1
+            assert (steps, terminated) == (20_000, False)
+
+    @pytest.mark.parametrize(
+        ("bins", "sub_points", "num_lasting"),
+        [(DEFAULT_BINS, 3, 1), (DEFAULT_BINS, 7, 8), ((24, 8, 12, 13), 3, 8)],
+    )
+    def test_who_sees_the_cart_move_keeps_it_on_the_track(
+        self, bins: tuple[int, ...], sub_points: int, num_lasting: int
+    ) -> None:
+        cells = cells_of(bins)
+        model = _chain(cells, GYMNASIUM, (sub_points,) * 4).model
+        policy = planners.solve(model, gamma=0.99).policy
+        single = CartPoleEnv()
+        up = np.array([[single.reset(seed=seed), single.state][1] for seed in range(8)])
+        fallen = []
+        for _ in range(20_000):
+            # The wrapper sees what CartPole shows, numbers of single precision.
+            after = GYMNASIUM.advance(up, policy[cells.states(up.astype(np.float32))])
+            fallen.append(after.points[after.failed])
+            up = after.points[~after.failed]
+        assert len(up) == num_lasting
+        assert (np.abs(np.concatenate(fallen)[:, 0]) > GYMNASIUM.thresholds[0]).all()
+
     @pytest.mark.parametrize("bins", [(5, 5, 9, 9), (8, 8, 12, 13)])
     def test_200_of_200(self, bins: tuple[int, ...]) -> None:
         result = planners.solve(gym.make("DiscretizedCartPole-v0", bins=bins), gamma=0.99)
@@ -353,13 +579,14 @@ class TestWrapper:
     def test_keeps_what_the_cartpole_is(self) -> None:
         inner = gym.make("CartPole-v1", sutton_barto_reward=True)
         inner.unwrapped.force_mag = 5.0  # type: ignore[attr-defined]
-        model = DiscretizedCartPole(inner, bins=(5, 5, 9, 9)).transition_model()
-        other = cartpole(bins=(5, 5, 9, 9)).transition_model()
+        options = {"bins": (5, 5, 9, 9), "sub_points": (24, 8, 3, 5)}
+        model = DiscretizedCartPole(inner, **options).transition_model()
+        other = cartpole(**options).transition_model()
         assert model.costs.min() == 0.0 > other.costs.min()
-        assert model.transitions.nnz != other.transitions.nnz
+        assert (model.transitions != other.transitions).nnz > 0
 
     def test_spec_and_copies(self) -> None:
-        env = cartpole(bins=SMALL, limits=[2, 2, 0.2, 3], sub_points=2)
+        env = cartpole(bins=SMALL, limits=[2, 2, 0.2, 3], sub_points=ENOUGH)
         assert env.spec is not None
         again = gym.make(EnvSpec.from_json(env.spec.to_json()))
         assert isinstance(again, DiscretizedCartPole)
@@ -371,7 +598,7 @@ class TestWrapper:
             assert data_equivalence(twin.step(action), env.step(action), exact=True)
 
     def test_planners_find_its_model(self) -> None:
-        env = wrappers.RecordEpisodeStatistics(cartpole(bins=SMALL))
+        env = wrappers.RecordEpisodeStatistics(cartpole(bins=SMALL, sub_points=ENOUGH))
         assert planners.as_model(env) is env.get_wrapper_attr("transition_model")()
 
     @pytest.mark.parametrize(
@@ -424,7 +651,7 @@ class TestPictures:
 
     @pytest.mark.parametrize("mode", ["rgb_array", "ansi"])
     def test_show_failing(self, mode: str) -> None:
-        env = DiscretizedCartPoleEnv(bins=SMALL, render_mode=mode)
+        env = DiscretizedCartPoleEnv(bins=SMALL, sub_points=ENOUGH, render_mode=mode)
         failing = env.transition_model().to_tabular().transitions[:, [env.cells.failure]].toarray()
         state, action = divmod(int(failing[:-2].argmax()), 2)
         env.reset(seed=0, options={"state": state})

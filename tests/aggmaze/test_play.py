@@ -314,6 +314,11 @@ class TestCommand:
             (["StandardMaze-v0", "--set", "size=3"], "takes no 'size'"),
             (["StandardMaze-v0", "--set", "p=2"], r"p must be in \(0, 1\]"),
             (["StandardMaze-v0", "--set", "render_mode=ansi", "--seed", "-1"], "-1"),
+            (["StandardMaze-v0", "--seed", "-1"], "--seed must be at least 0, got -1"),
+            (["StandardMaze-v0", "--set", "render_mode=ansi"], "render_mode is always 'human'"),
+            (["StandardMaze-v0", "--set", "p=.9", "--set", "p=.9"], "--set p is given twice"),
+            (["StandardMaze-v0", "--set", "shpe=3"], "did you mean 'shape'"),
+            (["StandardMaze-v0", "--set", "shape=5x5"], r"integers .*, got '5x5'$"),
         ],
     )
     def test_bad_use(
@@ -324,6 +329,25 @@ class TestCommand:
         assert error.startswith("error: ")
         assert len(error.strip().split("\n")) == 1
         assert re.search(message, error)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ([], "required: ENV"),
+            (["StandardMaze-v0", "--seed", "one"], "'one'"),
+            (["StandardMaze-v0", "--seed", "1", "--seed", "2"], "--seed is given 2 times"),
+            (["StandardMaze-v0", "--nothing"], "--nothing"),
+        ],
+    )
+    def test_a_wrong_command_line(
+        self, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 2
+        error = capsys.readouterr().err
+        assert re.fullmatch(r"error: .*; see python -m aggmaze.play --help\n", error)
+        assert message in error
 
     def test_as_a_module(self) -> None:
         done = subprocess.run(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import random
+import threading
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from gymnasium import wrappers
+from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 
 import aggmaze
 import planners
@@ -337,3 +341,167 @@ def test_many_at_once_have_the_model_of_one(env_id: str) -> None:
     envs.close()
     with pytest.raises(TypeError, match="got SyncVectorEnv"):
         planners.as_model(gym.make_vec(env_id, num_envs=2, vectorization_mode="sync"))
+
+
+# ---------------------------------------------------------------------------------------------
+# Tables that are not what the steps do.
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("Taxi-v4", {}),
+        ("Taxi-v4", {"is_rainy": True}),
+        ("Taxi-v4", {"is_rainy": True, "rainy_probability": 0.1}),
+        ("Taxi-v4", {"fickle_passenger": True, "fickle_probability": 0.0}),
+        ("FrozenLake-v1", {"is_slippery": False}),
+        ("FrozenLake-v1", {"success_rate": 0.9}),
+        ("FrozenLake-v1", {"success_rate": 0.0}),
+        ("FrozenLake-v1", {"reward_schedule": (10, -5, -1)}),
+        ("FrozenLake-v1", {"map_name": "8x8"}),
+        ("CliffWalking-v1", {}),
+        ("CliffWalking-v1", {"is_slippery": True}),
+    ],
+)
+def test_tables_of_toy_text_are_what_the_steps_do(name: str, options: dict[str, Any]) -> None:
+    for render_mode in (None, "rgb_array", "human"):
+        planners.as_model(gym.make(name, render_mode=render_mode, **options))
+
+
+def test_a_fickle_passenger_is_not_in_the_table() -> None:
+    env = gym.make("Taxi-v4", fickle_passenger=True, fickle_probability=1.0)
+    for call in (planners.as_model, lambda env: planners.solve(env, gamma=0.9)):
+        with pytest.raises(
+            planners.NoModelError,
+            match="the table P of Taxi-v4 is not what its steps do: its fickle passenger changes .*"
+            r"give env\.unwrapped\.P",
+        ):
+            call(env)
+    table = planners.as_model(env.unwrapped.P)  # type: ignore[attr-defined]
+    assert table.num_states == 501
+
+
+class Lake(FrozenLakeEnv):
+    """A lake of which every kind of tale can be told."""
+
+    def __init__(self, tale: str = "", *, success_rate: float = 1 / 3) -> None:
+        super().__init__(success_rate=success_rate)
+        self.tale = tale
+        self.num_steps = 0
+        self.lock: Any = None
+        self.hidden = FrozenLakeEnv(success_rate=0.9).P
+
+    def step(self, a: int) -> Any:
+        self.num_steps += 1
+        if self.tale == "other chances":
+            shown, self.P = self.P, self.hidden
+            try:
+                return super().step(a)
+            finally:
+                self.P = shown
+        state, reward, terminated, truncated, info = super().step(a)
+        if self.tale == "a cost":
+            reward -= 0.01
+        elif self.tale == "a wind" and self.num_steps % 3 == 0:
+            self.s = state = 0
+        elif self.tale == "no end":
+            terminated = False
+        elif self.tale == "an end":
+            terminated = self.num_steps % 20 == 0 or terminated
+        elif self.tale == "global dice":
+            np.random.random()  # noqa: NPY002
+            random.random()
+        elif self.tale == "single precision":
+            reward = np.float32(reward) * np.float32(1 + 1e-7)
+        elif self.tale == "a fault":
+            raise RuntimeError("out of order")
+        return state, reward, terminated, truncated, info
+
+    def reset(self, **options: Any) -> Any:
+        state, info = super().reset(**options)
+        if self.tale == "another start":
+            self.s = state = 4
+        return state, info
+
+
+@pytest.mark.parametrize(
+    ("tale", "message"),
+    [
+        ("a cost", r"action \d in state \d+ leads to state \d+ for a reward of -0\.01, and P\["),
+        ("a wind", r"leads to state 0 for a reward of 0, and P\["),
+        ("no end", r"leads to state \d+ for a reward of \d, and P\["),
+        ("an end", r"for a reward of 0 and ends the episode, and P\["),
+        ("other chances", "outcomes happen far more or less often than their probabilities say"),
+        ("another start", "it starts in state 4, where its initial_state_distrib has 0"),
+    ],
+)
+def test_steps_that_a_table_denies(tale: str, message: str) -> None:
+    for env in (Lake(tale), wrappers.TimeLimit(Renamed(Lake(tale)), 10)):
+        with pytest.raises(planners.NoModelError, match=f"the table P of Lake is .*{message}"):
+            planners.as_model(env)
+
+
+@pytest.mark.parametrize("tale", ["", "global dice", "single precision", "a fault"])
+def test_the_environment_stays_as_it_is(tale: str) -> None:
+    env, twin = Lake(tale), Lake(tale)
+    for lake in (env, twin):
+        lake.reset(seed=5)
+    table, dice = env.P, (np.random.get_state()[1].copy(), random.getstate())  # type: ignore[index,union-attr] # noqa: NPY002
+    before = copy.deepcopy(vars(env) | {"_np_random": None})
+    planners.as_model(env)
+    after = vars(env) | {"_np_random": None}
+    assert env.P is table
+    for name, value in before.items():
+        np.testing.assert_equal(after[name], value, err_msg=name)
+    np.testing.assert_array_equal(np.random.get_state()[1], dice[0])  # type: ignore[index] # noqa: NPY002
+    assert random.getstate() == dice[1]
+    if tale != "a fault":
+        steps = [[lake.step(a % 4)[:3] for a in range(5)] for lake in (env, twin)]
+        assert steps[0] == steps[1]
+
+
+def test_what_cannot_be_copied_is_taken_at_its_word() -> None:
+    env = Lake("a cost")
+    env.lock = threading.Lock()
+    assert planners.as_model(env).num_states == 16
+
+
+def test_an_environment_that_hides_its_state_is_taken_at_its_word() -> None:
+    class Hidden(gym.Env[Any, Any]):
+        P: ClassVar = ROWS
+
+        def reset(self, **options: Any) -> Any:
+            return np.zeros(2), {}
+
+    assert planners.as_model(Hidden()).num_states == 2
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_tables_that_tell_the_truth_are_never_refused(seed: int) -> None:
+    """Rows list outcomes twice, pay differently for the same state, and end anywhere."""
+    rng = np.random.default_rng(seed)
+
+    class Honest(gym.Env[Any, Any]):
+        P: ClassVar = {
+            s: {
+                a: [
+                    (float(p), int(t), float(rng.integers(2)), bool(rng.random() < 0.2))
+                    for p, t in zip(rng.dirichlet(np.ones(4)), rng.integers(0, 5, 4), strict=True)
+                ]
+                for a in range(2)
+            }
+            for s in range(5)
+        }
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            super().reset(seed=seed)
+            self.s = int(self.np_random.integers(5))
+            return self.s, {}
+
+        def step(self, action: int) -> Any:
+            outcomes = self.P[self.s][action]
+            place = self.np_random.choice(4, p=[p for p, *_ in outcomes])
+            _, self.s, reward, terminated = outcomes[place]
+            return self.s, reward, terminated, False, {}
+
+    planners.as_model(Honest())

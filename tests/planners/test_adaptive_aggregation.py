@@ -352,3 +352,19 @@ def test_labels_are_those_of_the_last_phase_without_gaps() -> None:
         assert np.unique(result.labels).tolist() == list(range(num_megastates))
         # The values are V~(W): one for each mega-state.
         assert len(np.unique(result.values)) <= num_megastates
+
+
+@pytest.mark.parametrize("num_aggregated", [10**9, 10**30])
+def test_phases_that_never_end_take_no_more_memory(num_aggregated: int) -> None:
+    model = random_moves(0, 3, 2, p=0.9)
+    run = functools.partial(solve, model, 0.9, epsilon=0.01, seed=3)
+    endless = run(num_aggregated=num_aggregated, num_iterations=300)
+    expected = run(num_aggregated=298, num_iterations=300)
+    np.testing.assert_array_equal(endless.values, expected.values)
+    assert endless.bound == expected.bound
+    assert (endless.history.num_megastates[2:] > 0).all()
+    stopped = run(num_aggregated=num_aggregated, num_iterations=10**9, time_limit=0.1)
+    assert stopped.status == "completed"
+    assert stopped.message == "time limit of 0.1 s reached"
+    stopped = run(num_aggregated=num_aggregated, callback=lambda progress: progress.iteration == 7)
+    assert (stopped.status, stopped.num_iterations) == ("interrupted", 7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from typing import Any
@@ -13,7 +14,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 
-from planners.aggregation import Aggregation, aggregate_by_value, draw_representatives
+from planners import aggregation as aggregation_module
+from planners.aggregation import (
+    Aggregation,
+    aggregate_by_value,
+    draw_representatives,
+    representatives,
+)
 
 Array = NDArray[Any]
 
@@ -220,6 +227,39 @@ def test_no_draws() -> None:
     aggregation = aggregate_by_value(np.arange(4.0), 1.5)
     states = draw_representatives(aggregation, np.empty((0, aggregation.num_megastates)))
     assert states.shape == (0, aggregation.num_megastates)
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 20, 21, 10_000])
+def test_draws_do_not_depend_on_how_many_are_made_at_once(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aggregation = aggregate_by_value(np.random.default_rng(0).random(40), 0.15)
+    K = aggregation.num_megastates
+    assert K == 7
+    monkeypatch.setattr(aggregation_module, "_DRAWS_PER_STATE", 0)
+    monkeypatch.setattr(aggregation_module, "_LEAST_DRAWS", at_once)
+    rng = np.random.default_rng(5)
+    states = list(representatives(aggregation, rng, 11))
+    uniforms = np.random.default_rng(5).random((12, K))
+    np.testing.assert_array_equal(states, draw_representatives(aggregation, uniforms[:11]))
+    assert rng.random() == uniforms[11, 0]
+
+
+@pytest.mark.parametrize(("num_states", "most"), [(3, 1 << 16), (20_000, 160_000)])
+def test_draws_made_at_once_are_in_proportion_to_the_states(num_states: int, most: int) -> None:
+    sizes = []
+
+    class Rng:
+        def random(self, shape: tuple[int, int]) -> Array:
+            sizes.append(shape[0] * shape[1])
+            return np.zeros(shape)
+
+    aggregation = aggregate_by_value(np.arange(num_states) % 3 * 1.0, 0.9)
+    for states in itertools.islice(representatives(aggregation, Rng(), 10**9), 2 * most // 3):  # type: ignore[arg-type]
+        assert states.tolist() == [0, 1, 2]
+    assert most - 3 < sizes[0] <= most
+    assert len(sizes) in (2, 3)
+    assert len(set(sizes)) == 1
 
 
 def test_representatives_are_uniform() -> None:

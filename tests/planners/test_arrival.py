@@ -8,6 +8,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import spsolve
 
 import aggmaze
@@ -20,6 +22,7 @@ from planners.policies import greedy_path, policy_model, steps_to_terminal
 
 assert aggmaze.ENV_IDS  # registers the mazes
 
+Array = NDArray[Any]
 SEEDS = range(50)
 MAZES: list[tuple[Recipe, int, float]] = [
     (StandardRecipe("kruskal"), 20, 0.95),
@@ -366,3 +369,151 @@ def test_steps_to_terminal_are_those_of_available_moves() -> None:
     assert steps_to_terminal(model).tolist() == [0, -1, -1, -1]
     tabular, _ = chain([{}, {0: 0.001, 2: 0.999}, {3: 1.0}, {1: 1.0}])
     assert steps_to_terminal(tabular).tolist() == [0, 1, 3, 2]
+
+
+# ---------------------------------------------------------------------------------------------
+# Successors listed twice.
+
+
+def test_a_successor_listed_twice() -> None:
+    half = [(0.5, 1.0), (0.5, 1.0)]
+    model = TabularMDP.from_function(
+        3, 1, lambda s, a: None if s == 2 else [(p, s + 1, cost) for p, cost in half]
+    )
+    found = planners.arrival(model, planners.solve(model, gamma=0.95))
+    assert found.arrives.all()
+    # One step from state 1 and two from state 0, starts in either.
+    assert found.expected_steps == pytest.approx(1.5)
+    assert found.farthest == 2
+
+
+def split_rows(rng: np.random.Generator, size: int) -> tuple[TabularMDP, Array]:
+    """A chain whose rows name their successors several times, and its P."""
+    P = np.zeros((size, size))
+    outcomes: list[list[tuple[float, int, float]] | None] = []
+    for s in range(size):
+        if s == 0 or rng.random() < 0.1:
+            outcomes.append(None)
+            P[s, s] = 1.0
+            continue
+        following = rng.choice(rng.integers(0, size, 2), size=rng.integers(1, 6))
+        shares = rng.dirichlet(np.ones(len(following)))
+        np.add.at(P[s], following, shares)
+        outcomes.append([(float(p), int(t), 1.0) for p, t in zip(shares, following, strict=True)])
+    return TabularMDP.from_function(size, 1, lambda s, a: outcomes[s]), P
+
+
+def test_chains_that_list_successors_several_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spy(graph: sp.csr_array, **options: Any) -> Any:
+        assert sp.csr_array((graph.data, graph.indices, graph.indptr)).has_canonical_format
+        return connected_components(graph, **options)
+
+    monkeypatch.setattr(planners.diagnostics, "connected_components", spy)
+    rng = np.random.default_rng(0)
+    for size in [*range(2, 12)] * 20:
+        model, P = split_rows(rng, size)
+        reached = np.linalg.matrix_power(np.eye(size) + (P > 0), size) > 0
+        closed = np.array([(~reached[s] | reached[:, s]).all() for s in range(size)])
+        traps = closed & ~model.terminal
+        found = planners.arrival(model, np.zeros(size, dtype=int))
+        np.testing.assert_array_equal(found.arrives, ~reached[:, traps].any(axis=1))
+        settled = np.concatenate([[], *(place.states for place in found.attractors)])
+        assert sorted(settled) == np.flatnonzero(traps).tolist()
+        inside = found.arrives & ~model.terminal
+        if found.expected_steps is not None and model.initial[found.arrives].sum() > 0:
+            steps = np.zeros(size)
+            steps[inside] = np.linalg.solve(
+                np.eye(inside.sum()) - P[np.ix_(inside, inside)], np.ones(inside.sum())
+            )
+            weights = np.where(found.arrives, model.initial, 0.0)
+            assert found.expected_steps == pytest.approx(steps @ weights / weights.sum(), rel=2e-6)
+
+
+def test_components_of_layouts_are_found_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spy(graph: sp.csr_array, **options: Any) -> Any:
+        assert sp.csr_array((graph.data, graph.indices, graph.indptr)).has_canonical_format
+        return connected_components(graph, **options)
+
+    monkeypatch.setattr(aggmaze.layouts.layout, "connected_components", spy)
+    for shape in ((4, 5), (3, 1), (2, 3, 4)):
+        layout = StandardRecipe("kruskal").layout(Grid(shape), np.random.default_rng(0))
+        assert layout.reaches_goal().all()
+
+
+def test_greedy_path_adds_up_what_is_listed_twice() -> None:
+    rows = {0: [(0.3, 1, 1.0), (0.4, 2, 1.0), (0.3, 1, 1.0)], 1: None, 2: None}
+    model = TabularMDP.from_function(3, 1, lambda s, a: rows[s])
+    assert greedy_path(model, np.zeros(3, dtype=int), 0).tolist() == [0, 1]
+
+
+# ---------------------------------------------------------------------------------------------
+# Progress, limits, and a word on it.
+
+
+def slow_walk() -> tuple[MoveMDP, planners.SolveResult]:
+    recipe = TerrainRecipe("uniform")
+    layout = recipe.layout(Grid((12, 12)), np.random.default_rng(1))
+    model = maze_model(layout, recipe, p=0.9)
+    return model, planners.solve(model, gamma=0.99)
+
+
+def test_a_callback_sees_the_search_and_may_end_it() -> None:
+    model, result = slow_walk()
+    seen: list[planners.ArrivalProgress] = []
+    whole = planners.arrival(model, result, callback=seen.append)
+    assert whole.expected_steps is not None
+    assert whole.expected_steps_exact
+    assert [progress.num_products for progress in seen] == list(range(len(seen)))
+    assert len(seen) > 2
+    for stopped in (
+        planners.arrival(model, result, callback=lambda progress: True),
+        planners.arrival(model, result, callback=lambda progress: progress.num_products == 2),
+        planners.arrival(model, result, time_limit=1e-9),
+    ):
+        assert not stopped.expected_steps_exact
+        assert stopped.expected_steps is not None
+        assert 0 < stopped.expected_steps <= whole.expected_steps * (1 + 1e-6)
+        np.testing.assert_array_equal(stopped.arrives, whole.arrives)
+    unlimited = planners.arrival(model, result, time_limit=3600.0)
+    assert unlimited.expected_steps == whole.expected_steps
+
+
+@pytest.mark.parametrize("limit", [0, -1.0, np.nan, "1"])
+def test_time_limits_are_checked(limit: Any) -> None:
+    model, policy = chain([{}])
+    with pytest.raises(ValueError, match="time_limit must be a positive number of seconds"):
+        planners.arrival(model, policy, time_limit=limit)
+
+
+def test_ctrl_c_ends_the_search() -> None:
+    def press(progress: planners.ArrivalProgress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        planners.arrival(*slow_walk(), callback=press)
+
+
+def test_short_reprs() -> None:
+    model, policy = chain([{1: 0.5, 3: 0.5}, {2: 1.0}, {1: 1.0}, {}, {4: 1.0}])
+    found = planners.arrival(model, policy)
+    assert repr(found) == (
+        "Arrival(from 0 % of the starts and 0 % of 5 states, expected steps: none, attractors: 2)"
+    )
+    assert repr(found.attractors) == (
+        "(Attractor(2 states from 1 on, nearest of 75 % of the states), "
+        "Attractor(state 4, nearest of 25 % of the states))"
+    )
+    found = planners.arrival(*chain([{}, {0: 1.0}]))
+    assert "100 % of the starts" in repr(found)
+    assert "expected steps: 1.0" in repr(found)
+
+
+def test_what_a_policy_has_for_terminal_states_does_not_count() -> None:
+    model = TabularMDP(
+        sp.csr_array(np.array([[0, 1.0], [0, 1.0], [0, 1.0], [0, 1.0]])),
+        [[1.0, 2.0], [0.0, 0.0]],
+        action_mask=[[True, True], [False, True]],
+    )
+    result = planners.solve(model, gamma=0.9)
+    assert planners.arrival(model, result).arrives.all()
+    assert planners.arrival(model, [1, 0]).arrives.all()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
+import importlib.metadata
 import json
 import math
 import os
+import re
+import runpy
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +24,7 @@ from PIL import Image
 
 import planners
 from aggmaze import memory
+from aggmaze.settings import parse_setting
 from aggmaze.storage import load_model, save_model
 from planners import cli
 
@@ -136,17 +142,78 @@ def test_ctrl_c_ends_with_130_and_the_best_so_far(
         if progress.iteration == 7:
             raise KeyboardInterrupt
 
+    def follow(*arguments: Any) -> None:
+        raise AssertionError("whoever pressed Ctrl-C waits for nothing else")
+
     monkeypatch.setattr(cli._ProgressLine, "show", interrupt)
+    monkeypatch.setattr(cli, "arrival", follow)
     saved = tmp_path / "so_far.npz"
     arguments = ["solve", "StandardMaze-v0", "--set", "p=0.9", "--gamma", 0.99, "--save", saved]
     arguments += ["--method", "value_iteration"]
     assert run(monkeypatch, *arguments) == 130
     assert "interrupted" in capsys.readouterr().out
     loaded = planners.SolveResult.load(saved)
+    assert loaded.status == "interrupted"
     exact = planners.solve(gym.make("StandardMaze-v0", p=0.9), gamma=0.99, tol=1e-10)
     assert loaded.num_iterations == 7
     error = np.abs(loaded.values - exact.values).max()
     assert 0.1 < error <= loaded.bound + exact.bound
+
+
+def test_ctrl_c_in_a_callback_of_a_library_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """LLVM calls back through ctypes, which prints what is raised there and goes on."""
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    def compile_for_long(source: Any) -> None:
+        ctypes.CFUNCTYPE(None)(interrupted)()
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    monkeypatch.setattr(cli, "as_model", compile_for_long)
+    assert run(monkeypatch, "solve", "FrozenLake-v1", "--gamma", 0.9) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_the_result_is_printed_before_its_policy_is_followed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Ctrl-C in what comes after a solve leaves what is printed and written before."""
+
+    def interrupt(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    arguments = ["solve", "StandardMaze-v0", "--gamma", 0.95]
+    files = ["--save", "result.npz", "--image", "plan.png"]
+    monkeypatch.setattr(cli, "rollout", interrupt)
+    assert run(monkeypatch, *arguments) == 130
+    captured = capsys.readouterr()
+    names = [line.split()[0] for line in captured.out.splitlines()]
+    expected = ["environment", "method", "chosen", "states", "updates", "seconds", "bound"]
+    assert names == [*expected, "policy"]
+    assert captured.err.endswith("interrupted\n")
+    monkeypatch.setattr(cli, "arrival", interrupt)
+    assert run(monkeypatch, *arguments, *files) == 130
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == [*expected, "result", "values,"]
+    assert planners.SolveResult.load("result.npz").success
+    assert Path("plan.png").is_file()
+
+
+def test_what_follows_a_solve_keeps_to_the_time_limit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["StandardMaze-v0", "--gamma", 0.95, "--method", "value_iteration"]
+    assert run(monkeypatch, "solve", *arguments, "--time-limit", "1e-9") == 1
+    printed = capsys.readouterr().out
+    assert "1 iterations" in printed
+    assert "not followed: the time limit of 1e-09 s is used up" in printed
+    assert "return" not in printed
 
 
 @pytest.mark.parametrize(
@@ -168,7 +235,10 @@ def test_ctrl_c_ends_with_130_and_the_best_so_far(
             ["value_iteration", "'epsilon'"],
         ),
         (["TerrainMaze-v0", "--gamma", 0.9, "--option", "x"], ["--option inner_sweeps=10", "'x'"]),
-        (["TerrainMaze-v0", "--gamma", 0.9, "--threads", 0], ["num_threads", "0"]),
+        (
+            ["TerrainMaze-v0", "--gamma", 0.9, "--threads", 0],
+            ["--threads must be at least 1, got 0"],
+        ),
         (
             ["TerrainMaze-v0", "--gamma", 0.9, "--method", "adaptive_aggregation", "--epsilon", 0],
             ["epsilon must be positive and finite, got 0.0"],
@@ -181,6 +251,74 @@ def test_ctrl_c_ends_with_130_and_the_best_so_far(
         (["TerrainMaze-v0", "--gamma", 0.9, "--image", "x.bmp"], ["x.bmp", ".png"]),
         (["FrozenLake-v1", "--gamma", 0.9, "--image", "x.png"], ["no layout"]),
         (["TerrainMaze-v0", "--gamma", 0.9, "--episodes", -1], ["--episodes"]),
+        (["TerrainMaze-v0", "--gamma", 0.9, "--seed", -1], ["--seed must be at least 0, got -1"]),
+        (
+            ["TerrainMaze-v0", "--gamma", 0.9, "--save", "a.txt"],
+            ["--save must end in .npz, got 'a.txt'"],
+        ),
+        (["TerrainMaze-v0", "--gamma", 0.9, "--save", "a"], ["--save must end in .npz, got 'a'"]),
+        (
+            ["TerrainMaze-v0", "--gamma", 0.9, "--set", "shape=5x5"],
+            ["shape must hold integers only, got '5x5'"],
+        ),
+        (
+            ["TerrainMaze-v0", "--gamma", 0.9, "--set", "shape=5"],
+            ["shape must be a sequence of integers such as (20, 20), got 5"],
+        ),
+        (["TerrainMaze-v0", "--gamma", 0.9, "--set", "shape=5,x"], ["got '5,x'"]),
+        (["TerrainMaze-v0", "--gamma", 0.9, "--set", "shape=5,1.5"], ["got (5, 1.5)"]),
+        (["TerrainMaze-v0", "--gamma", 0.9, "--set", "p=much"], ["p must be", "'much'"]),
+        (["TerrainMaze-v0", "--gamma", 0.9, "--set", "layout_seed=x"], ["layout_seed", "'x'"]),
+        (["NDMaze-v0", "--gamma", 0.9, "--set", "kind=5"], ["kind must be one of", "5"]),
+        (
+            ["DiscretizedCartPole-v0", "--gamma", 0.9, "--set", "bins=x"],
+            ["bins", "'x'"],
+        ),
+        (
+            ["TerrainMaze-v0", "--gamma", 0.9, "--set", "shpe=5,5"],
+            ["TerrainMaze-v0 takes no 'shpe'; did you mean 'shape'?"],
+        ),
+        (
+            ["TerrainMaze-v0", "--gamma", 0.9, "--set", "terrain=smoth"],
+            ["terrain must be one of", "got 'smoth'; did you mean 'smooth'?"],
+        ),
+        # Gymnasium's own environments say what they like of what they are given.
+        (
+            ["FrozenLake-v1", "--gamma", 0.9, "--set", "map_name=5x5"],
+            ["FrozenLake-v1 cannot be made with map_name='5x5'"],
+        ),
+        (["TerrainMaze-v0", "--gamma", 0.9, "--set", "layout=maze.txt"], ["no file 'maze.txt'"]),
+        (["TerrainMaze-v0", "--gamma", 0.9, "--nope"], ["no such option: --nope"]),
+        (["TerrainMaze-v0", "--gamma", 0.9, "more"], ["unexpected extra argument", "more"]),
+        # Two values for one option.
+        (
+            [
+                *("TerrainMaze-v0", "--gamma", 0.9, "--method", "adaptive_aggregation"),
+                *("--epsilon", ".5", "--option", "epsilon=.01"),
+            ],
+            ["--epsilon 0.5 and --option epsilon=0.01 are two values for one option"],
+        ),
+        (
+            ["TerrainMaze-v0", "--gamma", 0.9, "--num-global", 2, "--option", "num_global=2"],
+            ["--num-global 2 and --option num_global=2 are two values for one option"],
+        ),
+        (
+            ["TerrainMaze-v0", "--gamma", 0.9, "--option", "a=1", "--option", "a=2"],
+            ["--option a is given twice: as 1 and as 2"],
+        ),
+        (
+            ["TerrainMaze-v0", "--gamma", 0.9, "--set", "p=.9", "--set", "p=.8"],
+            ["--set p is given twice: as 0.9 and as 0.8"],
+        ),
+        (["TerrainMaze-v0", "--gamma", 0.9, "--gamma", 0.8], ["--gamma", "given 2 times"]),
+        (["TerrainMaze-v0", "--gamma", 0.9, *["--seed", 1] * 3], ["--seed", "given 3 times"]),
+        *[
+            (
+                ["TerrainMaze-v0", "--gamma", 0.9, "--option", f"{name}=1"],
+                [f"--option gives options of the method, and {name!r} is of every run"],
+            )
+            for name in ("gamma", "seed", "tol", "num_threads", "callback", "V0")
+        ],
     ],
 )
 def test_bad_use_ends_with_2_and_says_what_is_wrong(
@@ -195,9 +333,96 @@ def test_bad_use_ends_with_2_and_says_what_is_wrong(
     captured = capsys.readouterr()
     for message in messages:
         assert message in captured.err
-    assert "Traceback" not in captured.err
+    assert_is_one_line(captured.err)
     assert captured.out == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def assert_is_one_line(error: str) -> None:
+    """All errors have one style, without a word of how Gymnasium calls environments."""
+    assert re.fullmatch(r"error: [^\n]+\n", error)
+    assert "environment creator" not in error
+    assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["slove"], "did you mean 'solve'"),
+        (["reproduce", "--run", "--no-run"], "given 2 times"),
+        (["reproduce", "--workers", "two"], "'--workers'"),
+        (["play", "StandardMaze-v0", "--gamma", "0.9", "--seed", "-1"], "--seed must be at least"),
+        (
+            ["play", "StandardMaze-v0", "--gamma", "0.9", "--set", "render_mode=ansi"],
+            "--set render_mode='ansi': here render_mode is always 'human'",
+        ),
+        (["convert", "FrozenLake-v1"], "missing argument"),
+    ],
+)
+def test_bad_use_of_other_commands(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    assert run(monkeypatch, *arguments) == 2
+    captured = capsys.readouterr()
+    assert message.lower() in captured.err.lower()
+    assert_is_one_line(captured.err)
+    assert captured.out == ""
+
+
+def test_no_command_shows_the_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch) == 2
+    captured = capsys.readouterr()
+    assert "reproduce" in captured.out
+    assert captured.err == ""
+
+
+@pytest.mark.parametrize("command", [[], ["solve"], ["play"], ["reproduce"], ["list"]])
+def test_flags_take_no_value_in_the_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    assert run(monkeypatch, *command, "--help") == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "--help" in line]
+    assert " ".join(line.strip("│ ").split()) == "--help Show this message and exit."
+
+
+def test_the_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, "--version") == 0
+    assert capsys.readouterr().out == f"aggmaze {importlib.metadata.version('aggmaze')}\n"
+
+
+def test_warnings_have_the_style_of_errors(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def warn(source: Any) -> Any:
+        warnings.warn("beware of [this]", stacklevel=2)
+        return as_model(source)
+
+    as_model = planners.as_model
+    monkeypatch.setattr(cli, "as_model", warn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        arguments = ["FrozenLake-v1", "--gamma", 0.9, "--episodes", 1]
+        assert run(monkeypatch, "solve", *arguments) == 0
+    assert "warning: beware of [this]\n" in capsys.readouterr().err
+
+
+def test_a_maze_in_a_text_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("maze.txt").write_text("#######\n#S...G#\n#######\n")
+    arguments = ["--set", "layout=maze.txt", "--gamma", 0.5, "--episodes", 1]
+    assert run(monkeypatch, "solve", "StandardMaze-v0", *arguments) == 0
+    # Four moves, the last of which pays 1: -1 - 1/2 - 1/4 + 1/8.
+    assert "-1.625 promised" in capsys.readouterr().out
+    Path("maze.txt").write_bytes(b"\xff\xfe#\x00")
+    assert run(monkeypatch, "solve", "StandardMaze-v0", *arguments) == 2
+    assert "'maze.txt' is not a maze as text: 'utf-8' codec" in capsys.readouterr().err
 
 
 def test_gymnasium_environments_are_solved_as_they_are(
@@ -300,6 +525,10 @@ def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         (
             ["solve", "model.npz", "--gamma", 0.9, "--save", "linked.npz"],
             ["--save would overwrite the model file 'model.npz'"],
+        ),
+        (
+            ["solve", "model.npz", "--gamma", 0.9, "--save", "folder.npz"],
+            ["'folder.npz' is a directory, not a file to write"],
         ),
         (["convert", "model.npz"], ["TARGET"]),
         (["convert", "model.npz", "copy"], ["TARGET must end in .npz or .json", "got 'copy'"]),
@@ -415,14 +644,66 @@ def test_long_ways_get_longer_episodes(
     ],
 )
 def test_settings_are_literals_or_text(setting: str, expected: tuple[str, object]) -> None:
-    assert cli.parse_setting(setting) == expected
+    assert parse_setting(setting) == expected
 
 
 def test_the_command_is_installed_and_is_a_module() -> None:
     for command in (
         [str(Path(sys.executable).with_name("aggmaze"))],
         [sys.executable, "-m", "planners"],
+        [sys.executable, "-m", "aggmaze"],
     ):
         done = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True)
         assert "solve" in done.stdout
         assert "list" in done.stdout
+
+
+def test_the_environments_alone_have_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **selected: ())
+    with pytest.raises(SystemExit, match="the command aggmaze is not installed: pip install"):
+        runpy.run_module("aggmaze", run_name="__main__")
+
+
+# Ctrl-C at the moment when a module is about to be imported; the rest goes on as it would.
+_INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(name, path, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder)
+import aggmaze_command
+aggmaze_command.main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to send")
+@pytest.mark.parametrize(
+    "module", ["planners", "gymnasium", "numba", "scipy.sparse", "planners.solve", "typer"]
+)
+def test_ctrl_c_while_the_command_is_imported(module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED_IMPORT, module],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to ignore")
+def test_who_ignores_ctrl_c_ignores_it_while_the_command_is_imported() -> None:
+    script = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)" + _INTERRUPTED_IMPORT
+    script = script.replace("sys.argv[1]", "'numba'")
+    done = subprocess.run(
+        [sys.executable, "-c", script, "--version"],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("aggmaze ")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from aggmaze import TabularMDP
 from planners.bellman import SparseBackups, backups
 from planners.certificate import Certifier
 from planners.gmres import GMRES
-from planners.iterate import Budget, Run, iterate
+from planners.iterate import Budget, Clock, Run, Step, iterate
 from planners.lazy_sweep import LazySweeps
 from planners.packed import LANES, PackedPolicy
 from planners.result import Status
@@ -44,21 +45,28 @@ def solver_of(
 ):  # type: ignore[no-untyped-def]
     operators = backups(model, gamma, threads)
     start = np.zeros(model.num_states) if V0 is None else V0
-    solver = ModifiedPolicyIteration(
-        operators, start, np.random.default_rng(0), ModifiedPolicyIterationOptions(**options)
-    )
-    return operators, solver
+    solver = ModifiedPolicyIteration(operators, ModifiedPolicyIterationOptions(**options))
+    return operators, solver, start
+
+
+def steps_of(solver: ModifiedPolicyIteration, V: np.ndarray) -> Iterator[tuple[Step, np.ndarray]]:
+    """Step as the loop does; yield each step and the V that it came to."""
+    out = np.empty_like(V)
+    while True:
+        step = solver.step(V, out)
+        V, out = out, V
+        yield step, V
 
 
 def run_of(model: Model, gamma: float, budget: Budget, **kwargs) -> Run:  # type: ignore[no-untyped-def]
-    operators, solver = solver_of(model, gamma, **kwargs)
-    return iterate(solver, Certifier(operators), budget)
+    operators, solver, start = solver_of(model, gamma, **kwargs)
+    return iterate(solver, start, Certifier(operators), budget, Clock())
 
 
 def check_every_round(model: Model, gamma: float, rounds: int, **kwargs) -> None:  # type: ignore[no-untyped-def]
     """Compare the values with the truth after each round."""
     V_star, slack = truth(dense(model), gamma)
-    operators, solver = solver_of(model, gamma, **kwargs)
+    operators, solver, start = solver_of(model, gamma, **kwargs)
     failures = []
 
     def compare(progress) -> bool:  # type: ignore[no-untyped-def]
@@ -67,7 +75,14 @@ def check_every_round(model: Model, gamma: float, rounds: int, **kwargs) -> None
             failures.append((progress.iteration, error, progress.bound))
         return False
 
-    iterate(solver, Certifier(operators), Budget(num_iterations=rounds), callback=compare)
+    iterate(
+        solver,
+        start,
+        Certifier(operators),
+        Budget(num_iterations=rounds),
+        Clock(),
+        callback=compare,
+    )
     assert not failures
 
 
@@ -124,16 +139,13 @@ class TestBounds:
     @given(models, st.sampled_from([0.0, 0.5, 0.9, 0.99]), st.sampled_from([None, 0, 3]))
     def test_hold_in_fractions(self, model: Model, gamma: float, inner_sweeps: int | None) -> None:
         V_star = Exact(model, gamma).optimum()
-        operators, solver = solver_of(model, gamma, inner_sweeps=inner_sweeps)
-        run = iterate(solver, Certifier(operators), Budget(num_iterations=4))
-        assert run.bound is not None
+        run = run_of(model, gamma, Budget(num_iterations=4), inner_sweeps=inner_sweeps)
         assert within(exact_error(run.values, V_star), run.bound)
 
     @SLOW
     @given(strategies.tabular_mdps() | strategies.move_mdps(), st.floats(0, 0.99))
     def test_are_reached(self, model: Model, gamma: float) -> None:
         run = run_of(model, gamma, Budget(tol=1e-6, num_iterations=3000))
-        assert run.bound is not None
         V_star, slack = truth(dense(model), gamma)
         assert np.abs(run.values - V_star).max() <= run.bound + slack
         assert run.status is Status.CONVERGED or "certify" in run.message
@@ -203,14 +215,14 @@ class TestTextbook:
     def test_is_sweeps_by_the_greedy_policy(self, inner_sweeps: int) -> None:
         for model in (random_tabular(3, 30, 3), random_moves(3, 30, 3, p=0.8)):
             gamma, tables = 0.9, dense(model)
-            _, solver = solver_of(model, gamma, inner_sweeps=inner_sweeps)
+            _, solver, start = solver_of(model, gamma, inner_sweeps=inner_sweeps)
+            values = steps_of(solver, start)
             V = np.zeros(model.num_states)
             for _ in range(6):
                 Q = np.where(tables.mask, tables.costs + gamma * tables.P @ V, np.inf)
                 Q[tables.terminal] = 0.0
                 V = Q.min(axis=1)
-                solver.step()
-                np.testing.assert_allclose(solver.values(), V, atol=1e-12)
+                np.testing.assert_allclose(next(values)[1], V, atol=1e-12)
                 states, greedy = np.arange(len(V)), Q.argmin(axis=1)
                 P, costs = tables.P[states, greedy], tables.costs[states, greedy]
                 for _ in range(inner_sweeps):
@@ -228,8 +240,8 @@ class TestTextbook:
 
     def test_counts_updates(self) -> None:
         model = random_tabular(3, 30, 3)
-        _, solver = solver_of(model, 0.9, inner_sweeps=4)
-        steps = [solver.step() for _ in range(3)]
+        _, solver, start = solver_of(model, 0.9, inner_sweeps=4)
+        steps = [step for step, _ in itertools.islice(steps_of(solver, start), 3)]
         assert [step.num_sweeps for step in steps] == [1, 5, 5]
         assert [step.num_updates for step in steps] == [30, 150, 150]
 
@@ -422,9 +434,9 @@ def test_moves_and_their_table_agree() -> None:
 
 def test_value_of_its_policy() -> None:
     model = general(9, kind="none")
-    _, solver = solver_of(model, 0.99)
-    for _ in range(30):
-        solver.step()
+    _, solver, start = solver_of(model, 0.99)
+    for _ in itertools.islice(steps_of(solver, start), 30):
+        pass
     policy = solver._policy
     V_star, _ = truth(dense(model), 0.99)
     np.testing.assert_allclose(

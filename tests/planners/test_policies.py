@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +17,9 @@ import planners
 from aggmaze import MoveMDP, TabularMDP
 from aggmaze.grid import Grid
 from aggmaze.mazes import StandardRecipe, TerrainRecipe, maze_model
-from planners.policies import policy_model
+from planners.chains import ChainEquations, Solution
+from planners.iterate import iterate
+from planners.policies import greedy_path, policy_model, step_variances
 from tests.planners.reference import (
     Array,
     Dense,
@@ -382,3 +386,116 @@ def test_policies_that_do_not_fit(policy: Any, message: str) -> None:
             planners.evaluate(model, policy, 0.9)
         with pytest.raises(ValueError, match=re.escape(message)):
             planners.arrival(model, policy)
+
+
+# ---------------------------------------------------------------------------------------------
+# Masked entries.
+
+
+def masked_model(price: float, *, leads: int = 0, by_outcome: bool = False) -> TabularMDP:
+    """State 0: action 0 stays at cost 1, action 1 is masked; state 1 stays at cost 2."""
+    P = np.zeros((4, 2))
+    P[0, 0] = P[2, 1] = P[3, 1] = P[1, leads] = 1.0
+    return TabularMDP(
+        sp.csr_array(P),
+        [[1.0, price], [2.0, 2.0]],
+        action_mask=[[True, False], [True, True]],
+        outcome_costs=[1.0, price, 2.0, 2.0] if by_outcome else None,
+    )
+
+
+@pytest.mark.parametrize("by_outcome", [False, True])
+@pytest.mark.parametrize("leads", [0, 1])
+@pytest.mark.parametrize("price", [np.inf, np.nan, -np.inf])
+def test_masked_entries_are_not_read(price: float, leads: int, by_outcome: bool) -> None:
+    model = masked_model(price, leads=leads, by_outcome=by_outcome)
+    # To stay in place costs the largest cost, 2, a step: 2 / (1 - .9); state 1 as well.
+    V = planners.evaluate(model, [1, 0], 0.9, allow_unavailable=True)
+    np.testing.assert_allclose(V, [20.0, 20.0], rtol=1e-14)
+    V = planners.evaluate(model, [[0.5, 0.5], [1, 0]], 0.9, allow_unavailable=True)
+    np.testing.assert_allclose(V, [15.0, 20.0], rtol=1e-14)
+    for policy in ([0, 0], [[1.0, 0.0], [0.3, 0.7]]):
+        V = planners.evaluate(model, policy, 0.9)
+        np.testing.assert_allclose(V, [10.0, 20.0], rtol=1e-14)
+    with pytest.raises(ValueError, match="action 1 in state 0, which is unavailable"):
+        planners.evaluate(model, [1, 0], 0.9)
+
+
+def test_a_masked_step_in_place_pays_what_the_model_has_for_it() -> None:
+    V = planners.evaluate(masked_model(5.0), [1, 0], 0.9, allow_unavailable=True)
+    np.testing.assert_allclose(V, [50.0, 20.0], rtol=1e-14)
+
+
+def test_a_masked_action_never_leads_elsewhere() -> None:
+    V = planners.evaluate(masked_model(5.0, leads=1), [1, 0], 0.9, allow_unavailable=True)
+    np.testing.assert_allclose(V, [20.0, 20.0], rtol=1e-14)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.9])
+def test_evaluate_takes_what_solve_returns(gamma: float) -> None:
+    # Action 0 of the terminal state 1 is masked.
+    model = TabularMDP(
+        sp.csr_array(np.array([[0, 1.0], [1.0, 0], [0, 1.0], [0, 1.0]])),
+        [[3.0, 1.0], [0.0, 0.0]],
+        action_mask=[[True, True], [False, True]],
+    )
+    result = planners.solve(model, gamma=gamma)
+    expected = min(3.0, 1.0 / (1.0 - gamma))
+    for policy in (result, result.policy):
+        V = planners.evaluate(model, policy, gamma)
+        np.testing.assert_allclose(V, [expected, 0.0], rtol=1e-14)
+    # A probability of it does not count either.
+    V = planners.evaluate(model, [[1.0, 0.0], [0.5, 0.5]], gamma)
+    np.testing.assert_allclose(V, [3.0, 0.0], rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_everything_takes_what_solve_returns(name: str) -> None:
+    model = MODELS[name]
+    result = planners.solve(model, gamma=0.9)
+    planners.evaluate(model, result, 0.9)
+    planners.arrival(model, result)
+    planners.rollout(model, result, episodes=2, max_steps=5)
+    greedy_path(model, result.policy, 0)
+
+
+@pytest.mark.parametrize("bound", [np.inf, np.nan])
+def test_an_evaluation_that_failed_is_not_passed_on(
+    bound: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def give_up(equations: ChainEquations, costs: np.ndarray) -> Solution:
+        return Solution(np.zeros_like(costs), -1.0, 1.0, 0.0)
+
+    def fail(*args: Any) -> Any:
+        return replace(iterate(*args), bound=bound, message="it broke down")
+
+    # As in a model too large for elimination, and too much for the linear solver.
+    monkeypatch.setattr(planners.evaluation, "MOST_STATES", 0)
+    monkeypatch.setattr(ChainEquations, "solve", give_up)
+    monkeypatch.setattr(planners.evaluation, "iterate", fail)
+    with pytest.raises(FloatingPointError, match="could not be evaluated: it broke down"):
+        planners.evaluate(MODELS["table"], np.zeros(30, dtype=int), 0.9)
+
+
+# ---------------------------------------------------------------------------------------------
+# Variances.
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_variances_of_a_step(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for model in (random_moves(seed, 9, 3, p=0.7), random_moves(seed, 9, 3, p=0.7).to_tabular()):
+        tables = dense(model)
+        for policy in random_policies(tables, seed):
+            weights = np.eye(3)[policy] if policy.ndim == 1 else policy
+            V = rng.standard_normal(9)
+            V[tables.terminal] = 0.0
+            P = model.to_gym_P()
+            found = step_variances(model, policy, V, 0.9)
+            for s in np.flatnonzero(~tables.terminal):
+                expected = sum(
+                    weights[s, a] * p * (-reward + 0.9 * V[t] - V[s]) ** 2
+                    for a in range(3)
+                    for p, t, reward, _ in P[s][a]
+                )
+                assert found[s] == pytest.approx(expected, rel=1e-12)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import pickle
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -15,7 +17,9 @@ import aggmaze.memory
 import planners
 from aggmaze.files import atomic_file
 from aggmaze.storage import save_model
-from planners import SolveResult
+from planners import SolveResult, Status
+from planners.play import adviser
+from planners.result import KEYBOARD
 from tests.planners.reference import random_moves
 
 MODEL = random_moves(0, 40, 4, p=0.9)
@@ -301,7 +305,7 @@ def test_other_byte_orders_and_integers_are_read(saved: Path) -> None:
 
 def test_more_than_the_memory(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aggmaze.memory, "available_memory", lambda: 1000)
-    with pytest.raises(MemoryError, match=r"result\.npz' need 1\.6 kB, 1\.0 kB of memory is"):
+    with pytest.raises(MemoryError, match=r"result\.npz' need 1\.8 kB, 1\.0 kB of memory is"):
         SolveResult.load(saved)
 
 
@@ -397,3 +401,50 @@ def test_require_after_interrupts() -> None:
         stopped.require()
     with pytest.raises(KeyboardInterrupt):
         planners.solve(MODEL, gamma=0.9, callback=press).require()
+
+
+# ---------------------------------------------------------------------------------------------
+# Whatever feeds on a result insists on it.
+
+SHORT = {"method": "value_iteration", "tol": 1e-9, "num_iterations": 2}
+
+
+def test_regrets_are_of_optima() -> None:
+    for env in (gym.make("StandardMaze-v0"), gym.make_vec("StandardMaze-v0", num_envs=2)):
+        with pytest.raises(planners.NotSolvedError, match="stopped_short"):
+            planners.with_regret(env, 0.9, **SHORT)
+    env = aggmaze.wrappers.NewMazeEachEpisode(gym.make("StandardMaze-v0"))
+    stops = [False]
+    method = {"method": "value_iteration", "callback": lambda progress: stops[0]}
+    shortened = planners.with_regret(env, 0.9, **method)
+    stops[0] = True
+    with pytest.raises(planners.NotSolvedError, match="stopped by the callback"):
+        shortened.reset(seed=0)
+
+
+def test_advice_is_of_optima() -> None:
+    with pytest.raises(planners.NotSolvedError, match="stopped_short"):
+        adviser(0.9, **SHORT)(MODEL)
+
+
+@pytest.mark.parametrize(
+    ("message", "error"), [("too short", planners.NotSolvedError), (KEYBOARD, KeyboardInterrupt)]
+)
+def test_scales_are_of_optima(
+    message: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: Any, **options: Any) -> SolveResult:
+        return replace(planners.solve(*args, **options), status=Status.INTERRUPTED, message=message)
+
+    monkeypatch.setattr("planners.normalize.solve", fail)
+    with pytest.raises(error):
+        planners.normalized(MODEL, 0.9)
+
+
+def test_policies_are_what_they_are() -> None:
+    """An exact promise needs no optimum."""
+    short = planners.solve(MODEL, gamma=0.9, **SHORT)
+    found = planners.rollout(MODEL, short, episodes=1)
+    V = planners.evaluate(MODEL, short, 0.9)
+    assert found.promised == pytest.approx(-float(MODEL.initial @ V))
+    assert planners.arrival(MODEL, short).farthest > 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 import aggmaze
 import planners
-from aggmaze import TabularEnv
+from aggmaze import TabularEnv, TabularMDP
 from tests.planners.reference import dense, random_moves, random_tabular, value_of
 
 assert aggmaze.ENV_IDS  # registers the mazes
@@ -331,3 +332,251 @@ def test_tables_need_the_state() -> None:
     hidden = wrappers.FlattenObservation(gym.make("FrozenLake-v1"))
     with pytest.raises(ValueError, match="a policy table needs the state"):
         planners.rollout(hidden, np.zeros(16, dtype=int))
+
+
+# ---------------------------------------------------------------------------------------------
+# Models in the place of environments.
+
+
+def test_a_model_is_walked_through() -> None:
+    model = model_of(ENV)
+    for source in (model, model.to_tabular()):
+        result = planners.solve(source, gamma=GAMMA)
+        expected = planners.rollout(TabularEnv(source), result, episodes=20, seed=3)
+        found = planners.rollout(source, result, episodes=20, seed=3)
+        assert same(found, expected)
+        assert found.promised == expected.promised
+        assert not found.broken
+
+
+def test_anything_with_a_model_is_walked_through() -> None:
+    P = {0: {0: [(1.0, 1, 3.0, False)]}, 1: {0: [(1.0, 1, 2.0, True)]}}
+    found = planners.rollout(P, [0, 0], episodes=2, gamma=0.5)
+    # From state 0 or 1, uniformly: 3 + .5 * 2 or 2.
+    assert set(found.returns) <= {2.0, 5.0}
+    assert found.promised == pytest.approx((4.0 + 2.0) / 2)
+    matrices = np.array([np.eye(2)]), np.zeros((2, 1))
+    assert planners.rollout(matrices, lambda state: 0, episodes=1).returns.tolist() == [0.0]
+    with pytest.raises(TypeError, match="expected a TabularMDP"):
+        planners.rollout("StandardMaze-v0", RESULT)
+    with pytest.raises(TypeError, match="rollout takes a single environment, got Tab"):
+        planners.rollout(gym.make_vec("StandardMaze-v0", num_envs=2), RESULT)
+
+
+# ---------------------------------------------------------------------------------------------
+# Promises.
+
+
+def test_an_invalid_model_is_an_error() -> None:
+    class Wrong(gym.Env[Any, Any]):
+        def transition_model(self) -> TabularMDP:
+            return TabularMDP(np.full((2, 2), 0.4), [[1.0], [1.0]])
+
+    class Odd(gym.Env[Any, Any]):
+        def transition_model(self) -> None:
+            return None
+
+    class Table(gym.Env[Any, Any]):
+        P: ClassVar = {0: {0: [(0.5, 0, 0.0, False)]}}
+
+    for env, error, message in (
+        (Wrong(), ValueError, r"state 0, action 0: probabilities sum to 0\.8"),
+        (Odd(), TypeError, "must return a TabularMDP or a MoveMDP"),
+        (Table(), ValueError, r"probabilities sum to 0\.5"),
+    ):
+        with pytest.raises(error, match=message):
+            planners.rollout(env, [0, 0], gamma=0.9)
+
+
+def taxi(**options: Any) -> tuple[gym.Env[Any, Any], planners.SolveResult]:
+    env = gym.make("Taxi-v4", **options)
+    return env, planners.solve(env.unwrapped.P, gamma=0.9)  # type: ignore[attr-defined]
+
+
+def test_a_fickle_passenger_has_no_model() -> None:
+    env, result = taxi(fickle_passenger=True, fickle_probability=1.0)
+    found = planners.rollout(env, result, episodes=5)
+    assert found.promised is None
+    assert not found.broken
+
+
+def test_a_fickle_passenger_breaks_the_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps alone tell, where the table was not refused."""
+    monkeypatch.setattr("aggmaze.env_model.contradiction", lambda env: "")
+    env, result = taxi(fickle_passenger=True, fickle_probability=1.0)
+    with pytest.warns(UserWarning, match="Taxi-v4 breaks the promise of its model: .* steps pay"):
+        found = planners.rollout(env, result, episodes=1000)
+    assert found.promised is not None
+    assert found.discounted_returns is not None
+    assert "its steps pay" in found.broken
+    assert "more an episode than expected" in found.broken
+    assert "not kept" in repr(found)
+    error = found.discounted_returns.std() / math.sqrt(1000)
+    assert found.discounted_returns.mean() > found.promised + 10 * error
+    kept, result = taxi()
+    assert not planners.rollout(kept, result, episodes=1000).broken
+
+
+class Biased(TabularEnv):
+    """Pays a little more than its model says."""
+
+    bonus = 0.0
+
+    def step(self, action: Any) -> Any:
+        state, reward, *rest = super().step(action)
+        return state, reward + self.bonus, *rest
+
+
+def chain_env(outcomes: list[tuple[float, int, float]], bonus: float = 0.0) -> Biased:
+    """One state with some outcomes, and the end."""
+    model = TabularMDP.from_function(2, 1, lambda s, a: None if s == 1 else outcomes)
+    env = Biased(model)
+    env.bonus = bonus
+    return env
+
+
+def test_without_chance_any_difference_tells() -> None:
+    sure = [(1.0, 1, 2.0)]
+    for episodes in (1, 2, 50):
+        assert not planners.rollout(chain_env(sure), [0, 0], gamma=0.9, episodes=episodes).broken
+        with pytest.warns(UserWarning, match="Biased breaks the promise of its model: -2 is pro"):
+            found = planners.rollout(chain_env(sure, -0.01), [0, 0], gamma=0.9, episodes=episodes)
+        assert "0.01 less an episode" in found.broken
+    # Single precision is no breach.
+    assert not planners.rollout(chain_env(sure, 1e-7), [0, 0], gamma=0.9).broken
+
+
+def test_rewards_that_are_no_numbers_break_a_promise() -> None:
+    with pytest.warns(UserWarning, match="breaks the promise"):
+        planners.rollout(chain_env([(1.0, 1, 2.0)], math.nan), [0, 0], gamma=0.9)
+
+
+def test_small_differences_need_many_episodes() -> None:
+    coin = [(0.5, 1, 0.0), (0.5, 1, 2.0)]
+    assert not planners.rollout(chain_env(coin, 0.5), [0, 0], gamma=0.9, episodes=10).broken
+    with pytest.warns(UserWarning, match="its steps pay .* more an episode"):
+        planners.rollout(chain_env(coin, 0.5), [0, 0], gamma=0.9, episodes=1000)
+
+
+@pytest.mark.parametrize("rare", [1e-3, 1e-5])
+def test_rare_prizes_break_no_promise(rare: float) -> None:
+    """Most runs see none, or by luck one too many: neither is a breach."""
+    env = chain_env([(1.0 - rare, 1, 0.0), (rare, 1, -1.0 / rare)])
+    for seed in range(200):
+        found = planners.rollout(env, [0, 0], gamma=0.9, episodes=20, seed=seed)
+        assert found.promised == pytest.approx(1.0)
+        assert not found.broken
+
+
+def test_promises_are_hardly_ever_called_broken() -> None:
+    for seed in range(150):
+        model = random_tabular(seed, 6, 2, terminals=seed % 2)
+        weights = np.where(model.action_mask, 1.0, 0.0)
+        weights /= weights.sum(axis=1, keepdims=True)
+        for max_steps in (1, 5, 40):
+            found = planners.rollout(model, weights, gamma=0.95, episodes=30, max_steps=max_steps)
+            assert not found.broken
+
+
+def test_limits_of_steps_break_no_promise() -> None:
+    env = maze(p=1.0, step_cost=1.0)
+    result = planners.solve(env, gamma=0.99)
+    found = planners.rollout(env, result, episodes=50, max_steps=2)
+    assert found.promised != pytest.approx(-1.99, abs=0.5)
+    assert found.returns.tolist() == [-2.0] * 50
+    assert not found.broken
+
+
+def test_starts_elsewhere_break_a_promise() -> None:
+    class Elsewhere(TabularEnv):
+        def reset(self, **options: Any) -> Any:
+            return super().reset(seed=options["seed"], options={"state": 1})
+
+    model = TabularMDP.from_function(
+        4, 1, lambda s, a: [(1.0, s + 1, 1.0)] if s < 3 else None, initial=[1.0, 0, 0, 0]
+    )
+    assert not planners.rollout(model, [0] * 4, gamma=0.5).broken
+    with pytest.warns(UserWarning, match=r"-1\.75 is promised, and its starts pay 0\.25 more"):
+        planners.rollout(Elsewhere(model), [0] * 4, gamma=0.5, episodes=3)
+
+
+def test_a_model_that_changes_breaks_a_promise() -> None:
+    env = aggmaze.wrappers.NewMazeEachEpisode(maze())
+    env.reset(seed=1)
+    result = planners.solve(env, gamma=GAMMA)
+    with pytest.warns(UserWarning, match="StandardMaze-v0 breaks the promise of its model"):
+        planners.rollout(env, result, episodes=100)
+
+
+def test_states_beyond_the_model_break_a_promise() -> None:
+    class Beyond(TabularEnv):
+        def step(self, action: Any) -> Any:
+            _, reward, _, truncated, info = super().step(action)
+            return 7, reward, False, truncated, {**info, "state": 7}
+
+    model = TabularMDP.from_function(2, 1, lambda s, a: [(1.0, 1 - s, 1.0)])
+    with pytest.warns(UserWarning, match="state 7 is none of the 2 of the model"):
+        planners.rollout(Beyond(model), [0, 0], gamma=0.5, episodes=1, max_steps=1)
+
+
+# ---------------------------------------------------------------------------------------------
+# Progress, limits, and a word on it.
+
+
+def test_a_callback_sees_each_episode_and_may_stop() -> None:
+    seen: list[planners.RolloutProgress] = []
+    whole = planners.rollout(ENV, RESULT, episodes=5, callback=seen.append)
+    assert [(told.episodes, told.num_episodes) for told in seen] == [(i, 5) for i in range(1, 6)]
+    assert [told.steps for told in seen] == np.cumsum(whole.lengths).tolist()
+    assert all(one.seconds <= other.seconds for one, other in itertools.pairwise(seen))
+    stopped = planners.rollout(ENV, RESULT, episodes=5, callback=lambda told: told.episodes == 3)
+    np.testing.assert_array_equal(stopped.returns, whole.returns[:3])
+    for array in (stopped.lengths, stopped.successes, stopped.discounted_returns):
+        assert array is not None
+        assert len(array) == 3
+
+
+def test_a_callback_sees_long_episodes_too() -> None:
+    model = random_tabular(1, 5, 2, terminals=0)
+    seen: list[planners.RolloutProgress] = []
+
+    def look(told: planners.RolloutProgress) -> bool:
+        seen.append(told)
+        return told.steps >= 6000
+
+    found = planners.rollout(model, lambda s: 0, episodes=3, max_steps=2500, callback=look)
+    assert [told.steps for told in seen] == [1000, 2000, 2500, 3500, 4500, 5000, 6000]
+    assert [told.episodes for told in seen] == [0, 0, 1, 1, 1, 2, 2]
+    assert found.lengths.tolist() == [2500, 2500]
+
+
+def test_time_is_limited() -> None:
+    model = random_tabular(1, 5, 2, terminals=0)
+    policy = np.argmax(model.action_mask, axis=1)
+    found = planners.rollout(model, policy, gamma=0.9, max_steps=10**9, time_limit=0.05)
+    assert found.returns.shape == (0,)
+    assert found.promised is not None
+    assert not found.broken
+    assert repr(found) == f"Rollouts(0 episodes, {found.promised:.6g} promised)"
+    for limit in (0, -1.0, math.nan, "1"):
+        with pytest.raises(ValueError, match="time_limit must be a positive number of seconds"):
+            planners.rollout(model, policy, time_limit=limit)  # type: ignore[arg-type]
+
+
+def test_ctrl_c_is_raised() -> None:
+    def press(told: planners.RolloutProgress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        planners.rollout(ENV, RESULT, callback=press)
+
+
+def test_a_short_repr() -> None:
+    env = chain_env([(1.0, 1, 2.0)])
+    assert repr(planners.rollout(env, [0, 0], gamma=0.5, episodes=3)) == (
+        "Rollouts(3 episodes, mean return -2, mean length 1.0, 100 % terminated, mean discounted "
+        "return -2, -2 promised)"
+    )
+    assert repr(planners.rollout(env, lambda s: 0, episodes=1)) == (
+        "Rollouts(1 episode, mean return -2, mean length 1.0, 100 % terminated)"
+    )

@@ -6,7 +6,10 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
+import threading
+import time
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -78,6 +81,78 @@ def test_an_exception_waits_for_the_other_threads() -> None:
     with pytest.raises(KeyboardInterrupt):
         run_all([lambda: done.append(sum(range(10**6))), fail])
     assert len(done) == 1
+
+
+@pytest.mark.parametrize("queued", [True, False])
+def test_ctrl_c_while_tasks_are_handed_out_leaves_none_behind(
+    queued: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between any two; those before it are done, and the one at hand may have got through."""
+    running, done = threading.Event(), []
+
+    class Interrupted(ThreadPoolExecutor):
+        num_submitted = 0
+
+        def submit(self, *task: Any) -> Future[Any]:  # type: ignore[override]
+            self.num_submitted += 1
+            if self.num_submitted == 3:
+                running.wait()
+                if queued:
+                    super().submit(*task)
+                raise KeyboardInterrupt
+            return super().submit(*task)
+
+    def task(number: int) -> None:
+        running.set()
+        time.sleep(0.05)  # still at it when Ctrl-C comes
+        done.append(number)
+
+    with Interrupted(1) as pool:
+        monkeypatch.setattr(threads, "_pool", pool)
+        with pytest.raises(KeyboardInterrupt):
+            run_all([lambda number=number: task(number) for number in range(5)])  # type: ignore[misc]
+        left = list(done)
+    assert left == done
+    assert done in ([0, 1], [0, 1, 2][: 3 if queued else 2])
+
+
+def test_ctrl_c_while_waiting_waits_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = []
+    waits = iter([KeyboardInterrupt, KeyboardInterrupt])
+    wait = threads.wait
+
+    def interrupted(futures: Any) -> Any:
+        if (error := next(waits, None)) is not None:
+            raise error
+        return wait(futures)
+
+    monkeypatch.setattr(threads, "wait", interrupted)
+    begun = threading.Event()
+
+    def slow() -> None:
+        begun.set()
+        time.sleep(0.05)
+        done.append(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_all([slow, begun.wait])
+    assert done == [1]
+
+
+def test_there_is_one_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def make(*arguments: Any, **options: Any) -> object:
+        time.sleep(0.02)  # so that others ask meanwhile
+        made.append(object())
+        return made[-1]
+
+    monkeypatch.setattr(threads, "_pool", None)
+    monkeypatch.setattr(threads, "ThreadPoolExecutor", make)
+    with ThreadPoolExecutor(8) as askers:
+        pools = [asked.result() for asked in [askers.submit(threads._threads) for _ in range(8)]]
+    assert len(made) == 1
+    assert set(pools) == set(made)
 
 
 @pytest.mark.parametrize("bad", [0, -1])

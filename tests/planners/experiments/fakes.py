@@ -104,14 +104,23 @@ class Notes:
 
     def __init__(self) -> None:
         self.num_done = 0
+        self.begun: list[Any] = []
         self.finished: list[Any] = []
+        self.failed: list[Any] = []
         self.reports: list[str] = []
 
-    def begin(self, tasks: Sequence[Any], num_done: int, work_left: float) -> None:
-        self.num_done = num_done
+    def begin(self, tasks: Sequence[Any], outcomes: Sequence[Any]) -> None:
+        self.num_done = len(tasks) - list(outcomes).count(None)
 
-    def done(self, task: Any) -> None:
+    def started(self, task: Any) -> None:
+        self.begun.append(task)
+
+    def done(self, task: Any, outcome: Any) -> None:
+        assert outcome.seconds["task"] >= 0.0
         self.finished.append(task)
+
+    def given_up(self, task: Any) -> None:
+        self.failed.append(task)
 
     def tick(self) -> None:
         pass

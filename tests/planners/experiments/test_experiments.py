@@ -267,6 +267,14 @@ def test_cartpole_without_global_iterations_learns_nothing() -> None:
             assert len(set(rewards)) == 1
 
 
+def test_cartpole_is_the_one_of_the_published_run() -> None:
+    """The first row of docs/reproduction.md: all of 20 runs balanced after 10,130 updates."""
+    configuration = {"bins": [5, 5, 9, 9], "method": cartpole.SWEEPS, "num_sweeps": 5}
+    found = cartpole.run({**configuration, "episodes": 20}, np.random.SeedSequence(0)).values
+    assert (found["num_cells"], found["balanced_at"]) == (2025, 10_130)
+    assert found["rewards"][-1] == 200
+
+
 # ---------------------------------------------------------------------------------------------
 # Statistics and tables.
 
@@ -415,9 +423,21 @@ def test_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert run(monkeypatch, "scaling_2d", "--out", tmp_path / "out", "--workers", 1) == 0
-    assert str(tmp_path / "out" / "report.html") in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert str(tmp_path / "out" / "report.html") in printed
+    # The numbers, as in the tables of the report, and nothing of its details.
+    assert EXPERIMENTS["scaling_2d"].title in printed
+    lines = [line.split() for line in printed.splitlines()]
+    markdown = (tmp_path / "out" / "report.md").read_text()
+    rows = [row.strip("| ").split(" | ") for row in re.findall(r"^\| .* \|$", markdown, re.M)]
+    of_mazes = [row for row in rows if row[0] in ("terrain", "standard")]
+    assert len(of_mazes) == 4
+    for row in of_mazes:
+        assert " ".join(row).split() in lines
+    assert sum(line[:1] in (["terrain"], ["standard"]) for line in lines) == 4
     assert run(monkeypatch, "--list") == 0
-    assert all(name in capsys.readouterr().out or True for name in EXPERIMENTS)
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in EXPERIMENTS)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,14 +105,62 @@ def test_a_damaged_result_is_reported_and_computed_again(tmp_path: Path, damage:
     assert values(again.outcomes) == values(first.outcomes)
 
 
+def by_no_code(content: dict[str, Any]) -> None:
+    """Make it what the first version of the program wrote."""
+    del content["code"]
+    content["version"] = "0.1.0"
+
+
+def by_other_code(content: dict[str, Any]) -> None:
+    content["code"] = "0123456789abcdef"
+
+
+@pytest.mark.parametrize("edit", [by_other_code, by_no_code])
+def test_results_of_other_code_are_computed_again(tmp_path: Path, edit: Any) -> None:
+    tasks = fakes.tasks()
+    first, _ = run(tasks, tmp_path)
+    paths = [Results(tmp_path, print).path(task) for task in tasks]
+    for path in paths[2:5]:
+        content = json.loads(path.read_text())
+        edit(content)
+        content["values"]["numbers"] = [0.0, 0.0, 0.0]
+        path.write_text(json.dumps(content))
+    again, notes = run(tasks, tmp_path)
+    assert notes.num_done == len(tasks) - 3
+    assert {task.name for task in notes.finished} == {task.name for task in tasks[2:5]}
+    assert len(notes.reports) == 1
+    assert "results of fake" in notes.reports[0]
+    assert "other code" in notes.reports[0]
+    assert values(again.outcomes) == values(first.outcomes)
+    assert sorted(paths) == sorted((tmp_path / "results" / "fake").iterdir())
+    assert run(tasks, tmp_path)[1].num_done == len(tasks)
+
+
+def test_a_worker_with_other_code_is_refused(tmp_path: Path) -> None:
+    tasks = fakes.tasks()
+    tasks[0] = replace(tasks[0], code="0123456789abcdef")
+    completed, _ = run(tasks, tmp_path)
+    assert list(completed.failures) == [0]
+    assert "other code" in completed.failures[0]
+
+
+def test_the_longest_task_of_each_experiment_comes_first(tmp_path: Path) -> None:
+    tasks = fakes.tasks(numbers=[3, 5], repetitions=2)
+    tasks += [replace(task, experiment="other") for task in fakes.tasks(numbers=[1, 2])]
+    _, notes = run(tasks, tmp_path)
+    begun = [(task.experiment, task.work) for task in notes.begun]
+    assert begun[:2] == [("fake", 5.0), ("other", 2.0)]
+    assert [work for _, work in begun[2:]] == [5.0, 3.0, 3.0, *[2.0] * 3, *[1.0] * 4]
+
+
 def test_interrupted_runs_go_on(tmp_path: Path) -> None:
     """Ctrl-C after each number of tasks: what is done is done, and nothing is done twice."""
     tasks = fakes.tasks()
     for count in range(len(tasks)):
 
         class Stopping(Notes):
-            def done(self, task: Any) -> None:
-                super().done(task)
+            def done(self, task: Any, outcome: Any) -> None:
+                super().done(task, outcome)
                 raise KeyboardInterrupt
 
         notes = Stopping()
@@ -186,6 +235,7 @@ def test_a_task_that_fails_is_reported_and_the_others_are_done(tmp_path: Path) -
         if task.configuration["number"] == 1:
             assert completed.outcomes[i] is None
             assert completed.failures[i] == "RuntimeError: no luck"
+            assert task in notes.failed
         else:
             assert completed.outcomes[i] is not None
 
@@ -208,6 +258,9 @@ def test_a_worker_that_dies_is_reported_and_its_task_run_again(tmp_path: Path) -
     assert always[0].name in notes.reports[-1]
     assert "given up" in notes.reports[-1]
     assert len(notes.finished) == 3
+    assert notes.failed == [always[0]]
+    # What runs when a worker dies is begun again.
+    assert notes.begun.count(always[0]) == MOST_ATTEMPTS
 
 
 _SCRIPT = textwrap.dedent(

@@ -1,0 +1,245 @@
+"""The loop's promises, whatever a solver does: certificates, statuses, limits, interrupts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import planners
+from aggmaze import MoveMDP, TabularMDP
+from planners import iterate as loop
+from planners.bellman import Backups
+from planners.iterate import Step
+from planners.solve import METHODS, Method
+from tests.planners.reference import dense, random_moves, random_tabular, truth
+
+# One state that costs 1 for ever: V* = 1 / (1 - gamma).
+FOREVER = TabularMDP.from_matrices([[[1.0]]], costs=[[1.0]])
+
+
+class HalfWay:
+    """Value iteration that goes half the way: a solver as CONTRIBUTING describes them."""
+
+    def __init__(self, backups: Backups) -> None:
+        self._backups = backups
+
+    def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
+        self._backups.sweep(V, out)
+        out += V
+        out /= 2
+        return Step(len(V), num_sweeps=1)
+
+
+class OneBehind:
+    """Makes one iteration, and returns the V before its sweep."""
+
+    def __init__(self, backups: Backups) -> None:
+        self._backups = backups
+        self._next: NDArray[np.float64] | None = None
+
+    def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
+        out[:] = V if self._next is None else self._next
+        self._next = np.empty_like(V)
+        return Step(len(V), self._backups.sweep(out, self._next), num_sweeps=1)
+
+
+class Spoils:
+    """Changes V after the sweep that is to vouch for it."""
+
+    def __init__(self, backups: Backups) -> None:
+        self._backups = backups
+
+    def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
+        out[:] = V
+        sweep = self._backups.sweep(V, out)
+        out -= 0.5
+        return Step(len(V), sweep, num_sweeps=1)
+
+
+class ByPolicy:
+    """Hands on a sweep by a policy as if it had been a full one."""
+
+    def __init__(self, backups: Backups) -> None:
+        self._backups = backups
+
+    def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
+        policy = np.zeros(len(V), dtype=np.int32)
+        return Step(len(V), self._backups.policy_sweep(policy, V, out), num_sweeps=1)
+
+
+@pytest.fixture
+def new_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    for solver in (HalfWay, OneBehind, Spoils, ByPolicy):
+        monkeypatch.setitem(METHODS, solver.__name__, Method(solver, "of a test"))
+
+
+@pytest.mark.usefixtures("new_methods")
+class TestNewSolvers:
+    @pytest.mark.parametrize(
+        "model", [random_moves(0, 40, 3, p=0.9), random_tabular(0, 30, 3), FOREVER]
+    )
+    def test_a_solver_of_a_few_lines_is_certified(self, model: Any) -> None:
+        V, off = truth(dense(model), 0.9)
+        result = planners.solve(model, gamma=0.9, method="HalfWay")
+        assert result.status == "converged"
+        assert np.abs(result.values - V).max() <= result.bound + off
+        assert result.bound <= 1e-6 * np.abs(result.values).max()
+        # At most every second sweep is one of the loop's.
+        assert result.num_certificate_sweeps <= result.num_sweeps + 1
+        few = planners.solve(model, gamma=0.9, method="HalfWay", num_iterations=3)
+        assert few.status == "completed"
+        assert np.abs(few.values - V).max() <= few.bound + off
+
+    def test_values_before_the_sweep_are_certified_as_what_they_are(self) -> None:
+        for model in (FOREVER, random_tabular(1, 12, 2)):
+            V, off = truth(dense(model), 0.9)
+            for options in ({"tol": 1e-6}, {"num_iterations": 20}, {"atol": 1e-3}):
+                result = planners.solve(model, gamma=0.9, method="OneBehind", **options)
+                assert np.abs(result.values - V).max() <= result.bound + off
+                assert result.success
+
+    def test_values_changed_after_the_sweep_are_found_out(self) -> None:
+        with pytest.raises(RuntimeError, match="V was changed after the solver's sweep"):
+            planners.solve(FOREVER, gamma=0.9, method="Spoils")
+        result = planners.solve(FOREVER, gamma=0.9, method="Spoils", num_iterations=200)
+        assert abs(result.values[0] - 10) <= result.bound
+
+    def test_a_sweep_by_a_policy_certifies_nothing(self) -> None:
+        model = random_tabular(2, 12, 3)
+        V, off = truth(dense(model), 0.9)
+        result = planners.solve(model, gamma=0.9, method="ByPolicy", tol=1e-6, num_iterations=300)
+        assert result.status == "stopped_short"
+        assert np.abs(result.values - V).max() <= result.bound + off
+
+
+def aggregated() -> tuple[MoveMDP, dict[str, Any]]:
+    """A deterministic model of two states, and what tells them apart."""
+    model = MoveMDP([[1], [0]], [[1.0], [2.0]])
+    return model, {"method": "fixed_aggregation", "labels": [0, 1], "step_size": 1.0}
+
+
+class TestStatus:
+    def test_a_method_without_sweeps_converges_when_it_has(self) -> None:
+        model, options = aggregated()
+        result = planners.solve(model, gamma=0.5, tol=1e-3, **options)
+        V, off = truth(dense(model), 0.5)
+        assert result.status == "converged"
+        assert np.abs(result.values - V).max() <= result.bound + off
+        assert result.bound <= 1e-3 * np.abs(result.values).max()
+
+    @pytest.mark.parametrize("name", [m for m in METHODS if m != "fixed_aggregation"])
+    @pytest.mark.parametrize("num_iterations", [1, 2, 7, 40])
+    def test_it_never_contradicts_the_bound(self, name: str, num_iterations: int) -> None:
+        for model in (random_moves(0, 40, 3, p=0.9), random_moves(1, 9, 2, p=1.0)):
+            for tol in (0.5, 1e-3, 1e-9):
+                result = planners.solve(
+                    model, gamma=0.9, method=name, tol=tol, num_iterations=num_iterations
+                )
+                met = result.bound <= tol * np.abs(result.values).max()
+                assert (result.status == "converged") == met
+                assert result.success == met
+
+    def test_no_numbers_are_no_success(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Broken:
+            def __init__(self, backups: Backups) -> None:
+                self._backups = backups
+
+            def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
+                V = V.copy()
+                V[0] = math.nan
+                return Step(len(V), self._backups.sweep(V, out), num_sweeps=1)
+
+        monkeypatch.setitem(METHODS, "broken", Method(Broken, "of a test"))
+        model = TabularMDP.from_matrices([[[1.0, 0.0]], [[1.0, 0.0]]], costs=[[1.0], [1.0]])
+        for options in ({}, {"num_iterations": 5}, {"atol": 1.0}):
+            result = planners.solve(model, gamma=0.5, method="broken", **options)
+            assert not result.success
+            assert result.bound == result.policy_bound == math.inf
+            assert "no numbers" in result.message
+
+
+class TestHistory:
+    def test_beyond_some_length_it_is_thinned_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(loop, "_MOST_ROWS", 16)
+        model = random_moves(0, 40, 3, p=0.9)
+        options: dict[str, Any] = {"gamma": 0.9, "method": "value_iteration"}
+        for count in (1, 15, 16, 17, 31, 32, 33, 100, 101, 1000):
+            iterations: list[int] = []
+            result = planners.solve(
+                model,
+                num_iterations=count,
+                callback=lambda p, seen=iterations: seen.append(p.iteration),  # type: ignore[misc]
+                **options,
+            )
+            history = result.history
+            assert iterations == list(range(1, count + 1))
+            assert result.num_iterations == history.iteration[-1] == count
+            assert len(history) <= 17
+            assert history.iteration[0] == 1
+            gaps = np.diff(history.iteration[:-1])
+            assert len(set(gaps)) <= 1
+            if count <= 16:
+                assert len(history) == count
+            np.testing.assert_array_equal(history.num_updates, 40 * history.iteration)
+
+
+class TestFixedNumbersOfIterations:
+    def test_values_are_the_iterates(self) -> None:
+        # The racing car: cool, warm, overheated; slow, fast (Berkeley's CS 188).
+        model = TabularMDP.from_function(
+            3,
+            2,
+            lambda s, a: (
+                None
+                if s == 2
+                else ([(1.0, 0, -1.0)] if a == 0 else [(0.5, 0, -2.0), (0.5, 1, -2.0)])
+                if s == 0
+                else ([(0.5, 0, -1.0), (0.5, 1, -1.0)] if a == 0 else [(1.0, 2, 10.0)])
+            ),
+        )
+        tables = dense(model)
+        seen: list[NDArray[np.float64]] = []
+        for k in (1, 2, 5):
+            seen.clear()
+            result = planners.solve(
+                model,
+                gamma=0.9,
+                method="value_iteration",
+                num_iterations=k,
+                callback=lambda p: seen.append(p.values) and None,
+            )
+            V = np.zeros(3)
+            for values in seen:
+                Q = np.where(tables.mask, tables.costs + 0.9 * tables.P @ V, np.inf)
+                V = Q.min(axis=1)
+                V[2] = 0.0
+                np.testing.assert_allclose(values, V, rtol=1e-15)
+            np.testing.assert_allclose(result.values, V, rtol=1e-15)
+            if k == 1:
+                np.testing.assert_array_equal(result.values, [-2.0, -1.0, 0.0])
+            exact, off = truth(tables, 0.9)
+            assert np.abs(result.values - exact).max() <= result.bound + off
+
+
+class TestTimeLimit:
+    def test_it_ends_an_iteration_that_does_not(self) -> None:
+        # A ring that is walked either way.
+        states = np.arange(200)
+        successors = np.stack([(states - 1) % 200, (states + 1) % 200], axis=1)
+        costs = np.random.default_rng(0).random((200, 2))
+        model = MoveMDP(successors, costs, p=0.6)
+        for method, options in (
+            ("modified_policy_iteration", {"inner_sweeps": 10**12}),
+            ("forest_policy_iteration", {"num_sweeps": 10**12}),
+        ):
+            result = planners.solve(
+                model, gamma=0.999, method=method, tol=1e-10, time_limit=0.05, **options
+            )
+            assert result.status == "stopped_short"
+            assert "time limit of 0.05 s reached" in result.message
+            V, off = truth(dense(model), 0.999)
+            assert np.abs(result.values - V).max() <= result.bound + off
