@@ -33,6 +33,15 @@ from aggmaze.summary import in_one_line
 ROW_SUM_TOLERANCE = 1e-9
 # States that a message lists before it only counts them.
 _MOST_NAMED = 5
+# What to write where a state that leads only to itself has a cost or reward.
+_SAY_TERMINAL = (
+    "If the episode ends there, mark it in terminal= and make its {word} 0: what it pays once "
+    "belongs to the steps that lead there. If not, give terminal= without it, [] for none"
+)
+_SAY_TERMINATED = (
+    "If the episode ends there, give None for its actions, or True as the fourth entry of its "
+    "outcomes to have the {word} once. If not, give False as the fourth entry"
+)
 
 
 class RowSums(NamedTuple):
@@ -162,14 +171,10 @@ class TabularMDP(Exports, Immutable):
         empty = np.flatnonzero(~mask.reshape(-1) & (np.diff(matrix.indptr) == 0))
         if len(empty):
             matrix, costs, outcome_costs = _with_loops(matrix, costs, mask, outcome_costs, empty)
-        matrix = sp.csr_array(
-            (
-                own(without_rounding(matrix.data), np.float64),
-                own(matrix.indices, matrix.indices.dtype),
-                own(matrix.indptr, matrix.indptr.dtype),
-            ),
-            shape=rows,
-        )
+        # By attribute: the constructor would copy indices to change their type.
+        matrix.data = own(without_rounding(matrix.data), np.float64)
+        matrix.indices = own(matrix.indices, matrix.indices.dtype)
+        matrix.indptr = own(matrix.indptr, matrix.indptr.dtype)
         if not 0 <= num_added_states < num_states:
             raise ValueError(
                 f"num_added_states must be in [0, {num_states}), got {num_added_states}"
@@ -429,7 +434,7 @@ class TabularMDP(Exports, Immutable):
         )
         model = cls(**tables).validate()
         if terminal is None:
-            _warn_of_perpetuities(model, "cost" if rewards is None else "reward")
+            _warn_of_perpetuities(model, "cost" if rewards is None else "reward", _SAY_TERMINAL)
         return model
 
     @classmethod
@@ -461,7 +466,7 @@ class TabularMDP(Exports, Immutable):
         """
         model = cls(**read_mdptoolbox(P, R, terminal, initial)).validate()
         if terminal is None:
-            _warn_of_perpetuities(model, "reward")
+            _warn_of_perpetuities(model, "reward", _SAY_TERMINAL)
         return model
 
     @classmethod
@@ -485,7 +490,7 @@ class TabularMDP(Exports, Immutable):
         """
         model = cls(**read_discrete_dp(ddp, terminal, initial)).validate()
         if terminal is None:
-            _warn_of_perpetuities(model, "reward")
+            _warn_of_perpetuities(model, "reward", _SAY_TERMINAL)
         return model
 
     @classmethod
@@ -524,7 +529,7 @@ class TabularMDP(Exports, Immutable):
         """
         tables, unsaid = read_function(num_states, num_actions, fn, initial)
         model = cls(**tables).validate()
-        _warn_of_perpetuities(model, "cost", unsaid)
+        _warn_of_perpetuities(model, "cost", _SAY_TERMINATED, unsaid)
         return model
 
     @classmethod
@@ -688,7 +693,10 @@ def _absorbing(matrix: sp.csr_array, costs: NDArray[np.float64]) -> NDArray[np.b
 
 
 def _warn_of_perpetuities(
-    model: TabularMDP, word: str, counted: NDArray[np.bool_] | None = None
+    model: TabularMDP,
+    word: str,
+    advice: str,
+    counted: NDArray[np.bool_] | None = None,
 ) -> None:
     """Warn of absorbing states that pay or cost something, which may be meant to be terminal.
 
@@ -698,8 +706,10 @@ def _warn_of_perpetuities(
         As a reader made it that was not told which states are terminal.
     word : str
         What the reader was given: "cost" or "reward".
+    advice : str
+        How to tell the reader which of the two is meant; formatted with the word.
     counted : ndarray of bool, shape (S,), optional
-        States of which it was not told whether the episode ends in them; all by default.
+        States of which it was not told; all by default.
     """
     stays = _stays(model.transitions, model.num_actions, model.action_mask)
     if stays.all():
@@ -712,13 +722,10 @@ def _warn_of_perpetuities(
         return
     named = ", ".join(map(str, states[:_MOST_NAMED]))
     more = f" and {len(states) - _MOST_NAMED} more" if len(states) > _MOST_NAMED else ""
-    one = len(states) == 1
+    subject = f"state {named} leads" if len(states) == 1 else f"states {named}{more} lead"
     warnings.warn(
-        f"state{'' if one else 's'} {named}{more}: {'it leads' if one else 'each leads'} back to "
-        f"itself only and has its {word} at every step, for ever, worth 1/(1 - gamma) steps of it. "
-        f"If the episode ends there, say terminal=, with {word} 0 there; to have it once, let the "
-        f"state lead to one more of {word} 0. If it is meant as it is, say so by a terminal= "
-        "without it ([] if no state is terminal)",
+        f"{subject} back only to {'itself' if len(states) == 1 else 'themselves'}, with a {word} "
+        f"that counts at every step, for ever. {advice.format(word=word)}",
         stacklevel=3,
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -28,10 +27,6 @@ slip_probabilities = st.one_of(
 finite_costs = st.one_of(
     st.sampled_from([0.0, 1.0, -1.0]), st.floats(-1e3, 1e3, allow_subnormal=False)
 )
-
-
-#: For tests that read random models, among them some that pay in an absorbing state for ever.
-perpetuities = pytest.mark.filterwarnings("ignore:.* back to itself only:UserWarning")
 
 
 @st.composite

@@ -75,6 +75,7 @@ def read_matrices(
         prices = np.where(transitions.data != 0, prices, 0.0)
     lost = np.zeros(len(available), dtype=bool)
     lost[rows[prices == never]] = True
+    lost &= available
     if lost.any():
         available = available & ~lost
         prices = prices[~lost[rows]] if by_outcome else np.where(lost, 0.0, prices)

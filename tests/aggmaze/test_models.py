@@ -232,7 +232,10 @@ class TestSample:
         P = np.zeros((2, 2, 2))
         P[:, 0, 1] = 1.0
         model = TabularMDP.from_matrices(
-            P, costs=[[3.0, 9.0], [5.0, np.inf]], action_mask=[[True, False], [True, False]]
+            P,
+            costs=[[3.0, 9.0], [5.0, np.inf]],
+            action_mask=[[True, False], [True, False]],
+            terminal=[],
         )
         np.testing.assert_array_equal(model.transitions.sum(axis=1), np.ones(4))
         np.testing.assert_array_equal(model.costs, [[3.0, 5.0], [5.0, 5.0]])
@@ -330,7 +333,10 @@ TABULAR_FAULTS = {
         r"state 0, action 0: probability inf of state 1 must be",
     ),
     "NaN cost": ({"costs": with_entry(COSTS0, (0, 1), np.nan)}, "state 0, action 1: cost nan must"),
-    "infinite cost": ({"costs": with_entry(COSTS0, (0, 0), np.inf)}, "state 0, action 0: cost inf"),
+    "infinite gain": (
+        {"costs": with_entry(COSTS0, (0, 0), -np.inf)},
+        "state 0, action 0: cost -inf must be finite",
+    ),
     "stuck": ({"action_mask": [[True, True], [False, False]]}, "state 1 has no available action"),
     "terminal that leaves": ({"terminal": [True, True]}, "state 0 is declared terminal"),
     "terminal that costs": (
@@ -474,7 +480,8 @@ class TestFromMatrices:
     def test_terminal_and_initial_by_default(self) -> None:
         P = np.zeros((4, 1, 4))
         P[[0, 1, 2, 3], 0, [1, 2, 2, 3]] = 1.0
-        model = TabularMDP.from_matrices(P, costs=[[1.0], [1.0], [0.0], [0.5]])
+        with pytest.warns(UserWarning, match="^state 3 leads back only to itself, with a cost"):
+            model = TabularMDP.from_matrices(P, costs=[[1.0], [1.0], [0.0], [0.5]])
         assert model.terminal.tolist() == [False, False, True, False]
         assert model.initial == pytest.approx([1 / 3, 1 / 3, 0.0, 1 / 3])
         everywhere = TabularMDP.from_matrices(np.eye(2)[:, np.newaxis], costs=np.zeros((2, 1)))
