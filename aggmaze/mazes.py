@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from aggmaze.arrays import lock
 from aggmaze.checks import check_choice, check_finite, check_positive, check_share
 from aggmaze.grid import Grid
 from aggmaze.layouts.heights import heights
@@ -154,7 +155,7 @@ def maze_model(
     available = layout.available()
     available[layout.goal] = False
     costs[~available] = np.inf
-    return MoveMDP(successors, costs, p=p, initial=initial)
+    return MoveMDP(lock(successors), lock(costs), p=p, initial=initial)
 
 
 def start_distribution(layout: Layout, start: Start) -> NDArray[np.float64]:

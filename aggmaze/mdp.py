@@ -557,7 +557,7 @@ class TabularMDP(Exports, Immutable):
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of a block of B states of a model.
+    """The rows of a block of B states of a model; what holds them becomes read-only.
 
     Parameters
     ----------
@@ -572,6 +572,11 @@ class Rows:
     costs: NDArray[np.float64]
     action_mask: NDArray[np.bool_]
     outcome_costs: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        matrix = self.transitions
+        for array in (matrix.data, matrix.indices, matrix.indptr, self.costs, self.outcome_costs):
+            lock(array)
 
     __repr__ = in_one_line
 

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.arrays import lock, own
+from aggmaze.arrays import own
 from aggmaze.checks import check_integer, check_positive, check_probability, check_uniform
 from aggmaze.formats.exports import Exports
 from aggmaze.formats.tables import without_rounding
@@ -88,7 +88,8 @@ class MoveMDP(Exports, Immutable):
                 f"{table.dtype} of shape {table.shape}"
             )
         available = np.isfinite(costs)
-        bad = np.argwhere(((table < 0) | (table >= len(costs))) & available)
+        outside = (table < 0) | (table >= len(costs))
+        bad = np.argwhere(outside & available)
         if len(bad):
             state, move = bad[0]
             raise ValueError(
@@ -103,9 +104,8 @@ class MoveMDP(Exports, Immutable):
         if bump_cost is None:
             bump_cost = _idle_cost(costs, available)
         # Kernels read the successors of unavailable moves too, without use of what they read.
-        if not available.all():
-            here = np.arange(len(costs))[:, np.newaxis]
-            table = np.where((table >= 0) & (table < len(costs)), table, here)
+        if outside.any():
+            table = np.where(outside, np.arange(len(costs))[:, np.newaxis], table)
         object.__setattr__(self, "successors", own(table, np.int32))
         object.__setattr__(self, "move_costs", costs)
         object.__setattr__(self, "p", float(p))
@@ -238,11 +238,8 @@ class MoveMDP(Exports, Immutable):
     def to_tabular(self) -> TabularMDP:
         """Return the same model as a general sparse table."""
         rows = self.rows(0, self.num_states)
-        matrix = rows.transitions
-        for array in (matrix.data, matrix.indices, matrix.indptr, rows.costs, rows.outcome_costs):
-            lock(array)
         return TabularMDP(
-            matrix,
+            rows.transitions,
             rows.costs,
             action_mask=rows.action_mask,
             terminal=self.terminal,
