@@ -35,8 +35,9 @@ ROW_SUM_TOLERANCE = 1e-9
 _MOST_NAMED = 5
 # What to write where a state that leads only to itself has a cost or reward.
 _SAY_TERMINAL = (
-    "If the episode ends there, mark it in terminal= and make its {word} 0: what it pays once "
-    "belongs to the steps that lead there. If not, give terminal= without it, [] for none"
+    "If the episode ends there, mark the state in terminal= and make its {word} 0; to have the "
+    "{word} once, let the state lead to one more, of {word} 0. If it goes on for ever, say so by "
+    "a terminal= without the state ([] for none)"
 )
 _SAY_TERMINATED = (
     "If the episode ends there, give None for its actions, or True as the fourth entry of its "

@@ -184,7 +184,7 @@ class MoveMDP(Exports, Immutable):
         """
         check_positive("factor", factor)
         costs = scaled_costs(self.move_costs.reshape(-1), factor, self.num_actions, choice="move")
-        bump_cost = factor * self.bump_cost
+        bump_cost = float(factor) * self.bump_cost
         if not np.isfinite(bump_cost):
             raise ValueError(
                 f"bump_cost {self.bump_cost} times factor {factor} is too large for float64"

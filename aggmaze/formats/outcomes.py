@@ -68,7 +68,8 @@ class Outcomes:
         if len(bad):
             place = self.place.format(*divmod(int(row_of_entry[bad[0]]), num_actions))
             raise ValueError(
-                f"{place} leads to state {following[bad[0]]:.15g}, which is not in [0, {num_states})"
+                f"{place} leads to state {following[bad[0]]:.15g}, which is not in "
+                f"[0, {num_states})"
             )
         # While states are those of the source, and prices have the sign that they have there.
         check_probabilities(probabilities, following, row_of_entry, num_actions)

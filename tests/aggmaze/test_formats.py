@@ -557,9 +557,7 @@ class TestMatrices:
     def test_rewards_of_what_cannot_happen_do_not_count(self) -> None:
         R = np.full((1, 2, 2), -np.inf)
         R[0, :, 1] = 1.0
-        model = TabularMDP.from_mdptoolbox(
-            np.array([[[0.0, 1.0], [0.0, 1.0]]]), R, terminal=[]
-        )
+        model = TabularMDP.from_mdptoolbox(np.array([[[0.0, 1.0], [0.0, 1.0]]]), R, terminal=[])
         assert model.rewards.tolist() == [[1.0], [1.0]]
 
     @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ def test_a_table_in_lists(make: Any) -> None:
         assert isinstance(listed, TabularMDP)
         assert (listed.transitions != model.transitions).nnz == 0
         np.testing.assert_array_equal(listed.costs, model.costs)
-    # State 0 of ROWS gets 1.5 on average, or goes on with half of it: V = -1.5 - .9 V/2 at most.
+    # The first action of state 0 pays 1.5 on average and stays with 1/2: V = -1.5 + .9 V/2.
     result = planners.solve(make(as_lists(ROWS)), gamma=0.9, tol=1e-9)
     np.testing.assert_allclose(result.values, [-1.5 / 0.55, 0.0], rtol=0, atol=result.bound + 1e-12)
 
