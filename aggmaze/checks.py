@@ -64,6 +64,12 @@ def check_chance(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be in (0, 1], got {shown(value)}")
 
 
+def check_uniform(name: str, value: Any) -> None:
+    """Refuse what is not a number in [0, 1), as a generator draws it."""
+    if not 0.0 <= as_float(value) < 1.0:
+        raise ValueError(f"{name} must be in [0, 1), got {shown(value)}")
+
+
 def check_integer(name: str, value: Any, least: int = 0, below: int | None = None) -> int:
     """Return an integer at least ``least`` and below ``below``, and refuse anything else.
 

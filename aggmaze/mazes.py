@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from aggmaze.arrays import lock
 from aggmaze.checks import (
     check_chance,
     check_choice,
@@ -173,7 +174,7 @@ def maze_model(
     available = layout.available()
     available[layout.goal] = False
     costs[~available] = np.inf
-    return MoveMDP(successors, costs, p=p, initial=initial)
+    return MoveMDP(lock(successors), lock(costs), p=p, initial=initial)
 
 
 def check_rules(recipe: Recipe, p: float, start: Start, cost_scale: float) -> None:

@@ -1,11 +1,12 @@
 """Markov decision processes as validated sparse tables.
 
 Costs are minimised and ``rewards == -costs``; the discount belongs to the planner, not to the
-model.  Models are immutable: their arrays are read-only, so copies share them.
+model.  Models are immutable: their arrays are their own and read-only, so copies share them.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -16,18 +17,32 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.checks import check_integer, check_positive
+from aggmaze.arrays import lock, own
+from aggmaze.checks import check_integer, check_positive, check_uniform
 from aggmaze.formats.discrete_dp import read_discrete_dp
 from aggmaze.formats.exports import Exports
 from aggmaze.formats.functions import CostOutcome, read_function
 from aggmaze.formats.gym_table import Outcome as GymOutcome
 from aggmaze.formats.gym_table import read_gym_P
 from aggmaze.formats.matrices import read_matrices, read_mdptoolbox
+from aggmaze.formats.tables import check_probabilities, table, without_rounding
 from aggmaze.sampling import sample_entry, sums_below
 from aggmaze.summary import in_one_line
 
 # A row may miss 1 by this much: what printing and adding probabilities loses, no more.
 ROW_SUM_TOLERANCE = 1e-9
+# States that a message lists before it only counts them.
+_MOST_NAMED = 5
+# What to write where a state that leads only to itself has a cost or reward.
+_SAY_TERMINAL = (
+    "If the episode ends there, mark the state in terminal= and make its {word} 0; to have the "
+    "{word} once, let the state lead to one more, of {word} 0. If it goes on for ever, say so by "
+    "a terminal= without the state ([] for none)"
+)
+_SAY_TERMINATED = (
+    "If the episode ends there, give None for its actions, or True as the fourth entry of its "
+    "outcomes to have the {word} once. If not, give False as the fourth entry"
+)
 
 
 class RowSums(NamedTuple):
@@ -49,7 +64,7 @@ class RowSums(NamedTuple):
 
 
 class Immutable:
-    """A model whose arrays are read-only, so that copies share them."""
+    """A model whose arrays are its own and read-only, so that copies share them."""
 
     def validate(self) -> Self:
         """Check the contents of the model and return it; once is enough, since it can't change.
@@ -79,7 +94,7 @@ class Immutable:
             is_matrix = isinstance(value, sp.csr_array)
             for part in (value.data, value.indices, value.indptr) if is_matrix else (value,):
                 if isinstance(part, np.ndarray):
-                    part.flags.writeable = False
+                    lock(part)
         self.__dict__.update(state)
 
 
@@ -87,22 +102,24 @@ class Immutable:
 class TabularMDP(Exports, Immutable):
     """A finite Markov decision process with sparse transitions.
 
-    Arrays are used as they are where their type fits, not copied; do not change them afterwards.
+    The model owns its arrays: they are copies, and read-only, so that nothing changes a model once
+    it is checked.  Arrays that nobody can write to, such as another model's, are shared.
 
     Parameters
     ----------
     transitions : sparse array or matrix, shape (S*A, S)
         Row ``s*A + a`` holds the probabilities of the next state after action ``a`` in ``s``.
-        A row may list one next state several times.
+        A row may list one next state several times.  Probabilities down to -1e-12, which rounding
+        makes of 0 (as in ``1 - win - lose``), count as 0.
     costs : array_like, shape (S, A)
         Expected cost of each action.
     action_mask : array_like of bool, shape (S, A), optional
         Which actions are available; all by default.  Every state needs one.  The row of an
         unavailable action may be empty: it then stays in place, at ``max(0, largest cost)``, or
         at no cost where that is all that the available ones do.
-    terminal : array_like of bool, shape (S,), optional
-        Terminal states: every action leads back to the state and costs nothing.  By default
-        exactly the states of which that is true.
+    terminal : array_like of bool, shape (S,), or [], optional
+        Terminal states: every action leads back to the state and costs nothing; [] for none.  By
+        default exactly the states of which that is true.
     initial : array_like, shape (S,), optional
         Distribution of the first state; by default uniform over the states that are not terminal.
     outcome_costs : array_like, shape (nnz,), optional
@@ -137,7 +154,7 @@ class TabularMDP(Exports, Immutable):
         outcome_costs: ArrayLike | None = None,
         num_added_states: int = 0,
     ) -> None:
-        costs = _table(costs, "costs", np.float64)
+        costs = table(costs, "costs", np.float64)
         if costs.ndim != 2 or 0 in costs.shape:
             raise ValueError(f"costs must have shape (S, A), not empty, got {costs.shape}")
         num_states, num_actions = costs.shape
@@ -149,34 +166,33 @@ class TabularMDP(Exports, Immutable):
                 f"{num_actions} actions, got {matrix.shape}"
             )
         mask = np.ones(costs.shape, bool) if action_mask is None else action_mask
-        mask = _table(mask, "action_mask", np.bool_, costs.shape)
+        mask = table(mask, "action_mask", np.bool_, costs.shape)
         if outcome_costs is not None:
-            outcome_costs = _table(outcome_costs, "outcome_costs", np.float64, (matrix.nnz,))
+            outcome_costs = table(outcome_costs, "outcome_costs", np.float64, (matrix.nnz,))
         empty = np.flatnonzero(~mask.reshape(-1) & (np.diff(matrix.indptr) == 0))
         if len(empty):
             matrix, costs, outcome_costs = _with_loops(matrix, costs, mask, outcome_costs, empty)
-        matrix = sp.csr_array(
-            (
-                readonly(np.ascontiguousarray(matrix.data, dtype=np.float64)),
-                readonly(matrix.indices),
-                readonly(matrix.indptr),
-            ),
-            shape=rows,
-        )
+        # By attribute: the constructor would copy indices to change their type.
+        matrix.data = own(without_rounding(matrix.data), np.float64)
+        matrix.indices = own(matrix.indices, matrix.indices.dtype)
+        matrix.indptr = own(matrix.indptr, matrix.indptr.dtype)
         if not 0 <= num_added_states < num_states:
             raise ValueError(
                 f"num_added_states must be in [0, {num_states}), got {num_added_states}"
             )
         if terminal is None:
             terminal = _absorbing(matrix, costs)
-        terminal = _table(terminal, "terminal", np.bool_, (num_states,))
+        elif np.shape(terminal) == (0,):
+            terminal = np.zeros(num_states, dtype=bool)
+        terminal = table(terminal, "terminal", np.bool_, (num_states,))
         if initial is None:
             initial = uniform_over(~terminal)
             if num_added_states:
                 initial = uniform_over(
                     ~terminal & (np.arange(num_states) < num_states - num_added_states)
                 )
-        initial = _table(initial, "initial", np.float64, (num_states,))
+        initial = table(initial, "initial", np.float64, (num_states,))
+        initial = own(without_rounding(initial), np.float64)
         for name, value in (
             ("transitions", matrix),
             ("costs", costs),
@@ -252,12 +268,16 @@ class TabularMDP(Exports, Immutable):
         Raises
         ------
         ValueError
-            If a cost becomes too large for a number.
+            If a cost is too large for float64 then.
         """
-        outcome_costs = self.outcome_costs
+        check_positive("factor", factor)
+        num_actions, outcome_costs = self.num_actions, self.outcome_costs
+        costs = scaled_costs(self.costs.reshape(-1), factor, num_actions)
         if outcome_costs is not None:
-            outcome_costs = scaled_costs(outcome_costs, factor)
-        return replace(self, costs=scaled_costs(self.costs, factor), outcome_costs=outcome_costs)
+            counts = np.diff(self.transitions.indptr)
+            rows = np.repeat(np.arange(len(counts)), counts)
+            outcome_costs = scaled_costs(outcome_costs, factor, num_actions, rows=rows)
+        return replace(self, costs=costs.reshape(self.costs.shape), outcome_costs=outcome_costs)
 
     def to_tabular(self) -> TabularMDP:
         """Return this model."""
@@ -300,10 +320,11 @@ class TabularMDP(Exports, Immutable):
         TypeError
             If the state or the action is not an integer.
         ValueError
-            If it is not one of the model.
+            If it is not one of the model, or the number not in [0, 1).
         """
         state = check_integer("state", state, below=self.num_states)
         action = check_integer("action", action, below=self.num_actions)
+        check_uniform("uniform", uniform)
         return self.draw(self.sampling_tables, state, action, uniform)
 
     def _check(self) -> None:
@@ -317,13 +338,7 @@ class TabularMDP(Exports, Immutable):
             state, action = divmod(int(row), num_actions)
             raise ValueError(f"state {state}, action {action}: {problem}")
 
-        bad = np.flatnonzero(~np.isfinite(matrix.data) | (matrix.data < 0))
-        if len(bad):
-            refuse(
-                row_of_entry[bad[0]],
-                f"probability {matrix.data[bad[0]]} of state {matrix.indices[bad[0]]} must be a "
-                "finite number, not negative",
-            )
+        check_probabilities(matrix.data, matrix.indices, row_of_entry, num_actions)
         available = self.action_mask.reshape(-1)
         if self.row_sums.error > ROW_SUM_TOLERANCE:
             sums = np.bincount(row_of_entry, weights=matrix.data, minlength=matrix.shape[0])
@@ -340,8 +355,8 @@ class TabularMDP(Exports, Immutable):
         fake = np.flatnonzero(self.terminal & ~_absorbing(matrix, self.costs))
         if len(fake):
             raise ValueError(
-                f"state {fake[0]} is declared terminal, so every action must lead back to it at "
-                "cost 0"
+                f"state {fake[0]} is declared terminal, so every action must lead back to it and "
+                "neither cost nor pay anything"
             )
         check_distribution(self.initial)
 
@@ -380,7 +395,11 @@ class TabularMDP(Exports, Immutable):
         """Build a validated model from transition matrices.
 
         Numbers of any real type will do.  Rows in single or half precision that miss 1 by a few
-        roundings, as they must, are divided by their sum.
+        roundings, as they must, are divided by their sum; probabilities that rounding has left
+        below 0, down to -1e-12 (in less than double precision a few of its roundings), count as 0.
+
+        A reward of -inf, or a cost of +inf, means that the action is unavailable; what its row
+        holds does not count.
 
         Parameters
         ----------
@@ -393,12 +412,18 @@ class TabularMDP(Exports, Immutable):
             Order of the axes: ``"ass"`` for an array (A, S, S), ``"sas"`` for a sequence of S
             matrices (A, S).
         terminal, initial, action_mask : array_like, optional
-            As for `TabularMDP`.
+            As for `TabularMDP`.  What ``action_mask`` leaves out is unavailable too.
 
         Raises
         ------
         ValueError
             If shapes do not fit together, or the model is not valid.
+
+        Warns
+        -----
+        UserWarning
+            Without ``terminal``, of absorbing states whose cost or reward is not 0: they are read
+            as having it for ever.  An explicit ``terminal``, [] for none, says that this is meant.
         """
         tables = read_matrices(
             P,
@@ -409,10 +434,20 @@ class TabularMDP(Exports, Immutable):
             terminal=terminal,
             initial=initial,
         )
-        return cls(**tables).validate()
+        model = cls(**tables).validate()
+        if terminal is None:
+            _warn_of_perpetuities(model, "cost" if rewards is None else "reward", _SAY_TERMINAL)
+        return model
 
     @classmethod
-    def from_mdptoolbox(cls, P: Any, R: Any) -> TabularMDP:
+    def from_mdptoolbox(
+        cls,
+        P: Any,
+        R: Any,
+        *,
+        terminal: ArrayLike | None = None,
+        initial: ArrayLike | None = None,
+    ) -> TabularMDP:
         """Build a validated model from MDPtoolbox's pair.
 
         Parameters
@@ -420,7 +455,9 @@ class TabularMDP(Exports, Immutable):
         P : array_like, shape (A, S, S), or sequence of A matrices, shape (S, S)
             An array (S, A, S) is recognised by its shape.
         R : array_like, shape (S, A) or (S,), or in the form of P
-            Rewards; as in `from_matrices`.
+            Rewards; as in `from_matrices`, with -inf where an action is unavailable.
+        terminal, initial : array_like, optional
+            As for `TabularMDP`; without ``terminal`` it warns as `from_matrices` does.
 
         Raises
         ------
@@ -429,10 +466,19 @@ class TabularMDP(Exports, Immutable):
             means one thing in the order (A, S, S) and another in the order (S, A, S):
             `from_matrices` is told which.
         """
-        return cls(**read_mdptoolbox(P, R)).validate()
+        model = cls(**read_mdptoolbox(P, R, terminal, initial)).validate()
+        if terminal is None:
+            _warn_of_perpetuities(model, "reward", _SAY_TERMINAL)
+        return model
 
     @classmethod
-    def from_quantecon(cls, ddp: Any, *, initial: ArrayLike | None = None) -> TabularMDP:
+    def from_quantecon(
+        cls,
+        ddp: Any,
+        *,
+        terminal: ArrayLike | None = None,
+        initial: ArrayLike | None = None,
+    ) -> TabularMDP:
         """Build a validated model from QuantEcon's ``DiscreteDP``, in either of its forms.
 
         Its ``beta`` is not read: the discount belongs to the planner.
@@ -441,10 +487,13 @@ class TabularMDP(Exports, Immutable):
         ----------
         ddp : quantecon.markov.DiscreteDP
             Actions with reward -inf, and pairs that are not listed, are unavailable.
-        initial : array_like, shape (S,), optional
-            Distribution of the first state.
+        terminal, initial : array_like, optional
+            As for `TabularMDP`; without ``terminal`` it warns as `from_matrices` does.
         """
-        return cls(**read_discrete_dp(ddp, initial)).validate()
+        model = cls(**read_discrete_dp(ddp, terminal, initial)).validate()
+        if terminal is None:
+            _warn_of_perpetuities(model, "reward", _SAY_TERMINAL)
+        return model
 
     @classmethod
     def from_function(
@@ -473,8 +522,17 @@ class TabularMDP(Exports, Immutable):
         ------
         ValueError
             If what the function gives is no outcome, or the model is not valid.
+
+        Warns
+        -----
+        UserWarning
+            Of absorbing states whose cost is not 0 and whose outcomes do not say that they do not
+            terminate, by a fourth entry: they are read as having that cost for ever.
         """
-        return cls(**read_function(num_states, num_actions, fn, initial)).validate()
+        tables, unsaid = read_function(num_states, num_actions, fn, initial)
+        model = cls(**tables).validate()
+        _warn_of_perpetuities(model, "cost", _SAY_TERMINATED, unsaid)
+        return model
 
     @classmethod
     def from_gym_P(  # noqa: N802 (P is the attribute's name)
@@ -501,7 +559,7 @@ class TabularMDP(Exports, Immutable):
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of a block of B states of a model.
+    """The rows of a block of B states of a model; what holds them becomes read-only.
 
     Parameters
     ----------
@@ -516,6 +574,11 @@ class Rows:
     costs: NDArray[np.float64]
     action_mask: NDArray[np.bool_]
     outcome_costs: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        matrix = self.transitions
+        for array in (matrix.data, matrix.indices, matrix.indptr, self.costs, self.outcome_costs):
+            lock(array)
 
     __repr__ = in_one_line
 
@@ -543,30 +606,16 @@ def _with_loops(
     added[rows + 1] = 1
     filled = sp.csr_array(
         (
-            np.insert(matrix.data.astype(np.float64), places, 1.0),
-            np.insert(matrix.indices, places, rows // num_actions),
-            matrix.indptr + np.cumsum(added, dtype=matrix.indptr.dtype),
+            lock(np.insert(matrix.data.astype(np.float64), places, 1.0)),
+            lock(np.insert(matrix.indices, places, rows // num_actions)),
+            lock(matrix.indptr + np.cumsum(added, dtype=matrix.indptr.dtype)),
         ),
         shape=matrix.shape,
     )
     costs.reshape(-1)[rows] = prices
     if outcome_costs is not None:
-        outcome_costs = readonly(np.insert(outcome_costs, places, prices))
-    return filled, readonly(costs), outcome_costs
-
-
-def scaled_costs(costs: ArrayLike, factor: float) -> NDArray[np.float64]:
-    """Return costs of any shape times a positive factor; what is infinite stays so."""
-    check_positive("factor", factor)
-    with np.errstate(over="ignore"):
-        scaled: NDArray[np.float64] = np.multiply(factor, costs)
-    too_large = np.isinf(scaled) & np.isfinite(costs)
-    if too_large.any():
-        raise ValueError(
-            f"factor = {factor!r} makes a cost of {np.asarray(costs)[too_large][0]:g} larger than "
-            "any number"
-        )
-    return scaled
+        outcome_costs = lock(np.insert(outcome_costs, places, prices))
+    return filled, lock(costs), outcome_costs
 
 
 def readonly(array: NDArray[Any]) -> NDArray[Any]:
@@ -599,28 +648,93 @@ def check_block(lo: int, hi: int, num_states: int) -> None:
         raise ValueError(f"rows({lo}, {hi}) must satisfy 0 <= lo < hi <= {num_states}")
 
 
-def _table(
-    values: ArrayLike, name: str, dtype: Any, shape: tuple[int, ...] | None = None
-) -> NDArray[Any]:
-    array = np.asarray(values)
-    if dtype is np.bool_:
-        if array.dtype.kind not in "biu" or not np.isin(array, (0, 1)).all():
-            raise ValueError(f"{name} must hold booleans, or integers 0 and 1")
-    elif array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
-    if shape is not None and array.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
-    return readonly(np.ascontiguousarray(array, dtype=dtype))
+def scaled_costs(
+    costs: NDArray[np.float64],
+    factor: float,
+    width: int,
+    *,
+    rows: NDArray[np.integer[Any]] | None = None,
+    choice: str = "action",
+) -> NDArray[np.float64]:
+    """Return costs times a factor, and refuse one that becomes infinite.
+
+    Parameters
+    ----------
+    costs : ndarray of float, shape (N,)
+        Infinite ones, which stand where nothing is available, may stay so.
+    factor : float
+    width, choice : int, str
+        Number of choices in a state, and what they are called.
+    rows : ndarray of int, shape (N,), optional
+        ``s * width + k`` for a cost of choice ``k`` in state ``s``; by default one each, in order.
+    """
+    with np.errstate(over="ignore"):
+        scaled = factor * costs
+    lost = np.flatnonzero(np.isfinite(costs) & ~np.isfinite(scaled))
+    if len(lost):
+        state, number = divmod(int(lost[0] if rows is None else rows[lost[0]]), width)
+        raise ValueError(
+            f"state {state}, {choice} {number}: cost {costs[lost[0]]} times factor {factor} is "
+            "too large for float64"
+        )
+    return lock(scaled)
+
+
+def _stays(
+    matrix: sp.csr_array, num_actions: int, mask: NDArray[np.bool_] | None = None
+) -> NDArray[np.bool_]:
+    """Return the states that all actions, or those marked in (S, A), lead back to, shape (S,)."""
+    num_states = matrix.shape[1]
+    state_of_entry = np.repeat(np.arange(num_states), np.diff(matrix.indptr[::num_actions]))
+    leaves = (matrix.indices != state_of_entry) & (matrix.data != 0)
+    if mask is not None:
+        leaves &= np.repeat(mask.reshape(-1), np.diff(matrix.indptr))
+    stays = np.ones(num_states, dtype=bool)
+    stays[state_of_entry[leaves]] = False
+    return stays
 
 
 def _absorbing(matrix: sp.csr_array, costs: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return the states that every action leads back to at no cost, shape (S,)."""
-    num_states, num_actions = costs.shape
-    state_of_entry = np.repeat(np.arange(num_states), np.diff(matrix.indptr[::num_actions]))
-    leaves = (matrix.indices != state_of_entry) & (matrix.data != 0)
-    absorbing = (costs == 0).all(axis=1)
-    absorbing[state_of_entry[leaves]] = False
-    return absorbing
+    return _stays(matrix, costs.shape[1]) & (costs == 0).all(axis=1)
+
+
+def _warn_of_perpetuities(
+    model: TabularMDP,
+    word: str,
+    advice: str,
+    counted: NDArray[np.bool_] | None = None,
+) -> None:
+    """Warn of absorbing states that pay or cost something, which may be meant to be terminal.
+
+    Parameters
+    ----------
+    model : TabularMDP
+        As a reader made it that was not told which states are terminal.
+    word : str
+        What the reader was given: "cost" or "reward".
+    advice : str
+        How to tell the reader which of the two is meant; formatted with the word.
+    counted : ndarray of bool, shape (S,), optional
+        States of which it was not told; all by default.
+    """
+    stays = _stays(model.transitions, model.num_actions, model.action_mask)
+    if stays.all():
+        return  # nothing ever moves: there is no episode that could end
+    found = stays & ((model.costs != 0) & model.action_mask).any(axis=1)
+    if counted is not None:
+        found[: len(counted)] &= counted
+    states = np.flatnonzero(found)
+    if len(states) == 0:
+        return
+    named = ", ".join(map(str, states[:_MOST_NAMED]))
+    more = f" and {len(states) - _MOST_NAMED} more" if len(states) > _MOST_NAMED else ""
+    subject = f"state {named} leads" if len(states) == 1 else f"states {named}{more} lead"
+    warnings.warn(
+        f"{subject} back only to {'itself' if len(states) == 1 else 'themselves'}, with a {word} "
+        f"that counts at every step, for ever. {advice.format(word=word)}",
+        stacklevel=3,
+    )
 
 
 @njit(cache=True, nogil=True)

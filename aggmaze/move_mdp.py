@@ -22,8 +22,10 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.checks import check_chance, check_integer
+from aggmaze.arrays import own
+from aggmaze.checks import check_chance, check_integer, check_positive, check_uniform
 from aggmaze.formats.exports import Exports
+from aggmaze.formats.tables import without_rounding
 from aggmaze.mdp import (
     Immutable,
     Rows,
@@ -42,7 +44,8 @@ from aggmaze.sampling import sample_move
 class MoveMDP(Exports, Immutable):
     """A model given by moves, their costs, and the probability that the chosen one happens.
 
-    A state without available moves is terminal: it costs nothing and has value 0.
+    A state without available moves is terminal: it costs nothing and has value 0.  The model owns
+    its arrays as a `TabularMDP` does: they are copies, and read-only.
 
     Parameters
     ----------
@@ -74,7 +77,8 @@ class MoveMDP(Exports, Immutable):
         initial: ArrayLike | None = None,
         bump_cost: float | None = None,
     ) -> None:
-        costs = readonly(np.ascontiguousarray(move_costs, dtype=np.float64))
+        check_chance("p", p)
+        costs = own(move_costs, np.float64)
         if costs.ndim != 2 or 0 in costs.shape:
             raise ValueError(f"move_costs must have shape (S, M), not empty, got {costs.shape}")
         table = np.asarray(successors)
@@ -84,28 +88,25 @@ class MoveMDP(Exports, Immutable):
                 f"{table.dtype} of shape {table.shape}"
             )
         available = np.isfinite(costs)
-        bad = np.argwhere(((table < 0) | (table >= len(costs))) & available)
+        outside = (table < 0) | (table >= len(costs))
+        bad = np.argwhere(outside & available)
         if len(bad):
             state, move = bad[0]
             raise ValueError(
                 f"state {state}, move {move}: successor {table[state, move]} is not in "
                 f"[0, {len(costs)})"
             )
-        check_chance("p", p)
         if initial is None:
             initial = uniform_over(available.any(axis=1))
-        distribution = readonly(np.ascontiguousarray(initial, dtype=np.float64))
+        distribution = own(without_rounding(np.asarray(initial, np.float64)), np.float64)
         if distribution.shape != (len(costs),):
             raise ValueError(f"initial must have shape ({len(costs)},), got {distribution.shape}")
         if bump_cost is None:
             bump_cost = _idle_cost(costs, available)
         # Kernels read the successors of unavailable moves too, without use of what they read.
-        if not available.all():
-            own = np.arange(len(costs))[:, np.newaxis]
-            table = np.where((table >= 0) & (table < len(costs)), table, own)
-        object.__setattr__(
-            self, "successors", readonly(np.ascontiguousarray(table, dtype=np.int32))
-        )
+        if outside.any():
+            table = np.where(outside, np.arange(len(costs))[:, np.newaxis], table)
+        object.__setattr__(self, "successors", own(table, np.int32))
         object.__setattr__(self, "move_costs", costs)
         object.__setattr__(self, "p", float(p))
         object.__setattr__(self, "initial", distribution)
@@ -179,13 +180,16 @@ class MoveMDP(Exports, Immutable):
         Raises
         ------
         ValueError
-            If a cost becomes too large for a number.
+            If a cost is too large for float64 then.
         """
-        return replace(
-            self,
-            move_costs=scaled_costs(self.move_costs, factor),
-            bump_cost=float(scaled_costs(self.bump_cost, factor)),
-        )
+        check_positive("factor", factor)
+        costs = scaled_costs(self.move_costs.reshape(-1), factor, self.num_actions, choice="move")
+        bump_cost = float(factor) * self.bump_cost
+        if not np.isfinite(bump_cost):
+            raise ValueError(
+                f"bump_cost {self.bump_cost} times factor {factor} is too large for float64"
+            )
+        return replace(self, move_costs=costs.reshape(self.move_costs.shape), bump_cost=bump_cost)
 
     def sample(self, state: int, action: int, uniform: float) -> tuple[int, float, float]:
         """Return the next state, its cost and its probability for a uniform number in [0, 1).
@@ -198,10 +202,11 @@ class MoveMDP(Exports, Immutable):
         TypeError
             If the state or the action is not an integer.
         ValueError
-            If it is not one of the model.
+            If it is not one of the model, or the number not in [0, 1).
         """
         state = check_integer("state", state, below=self.num_states)
         action = check_integer("action", action, below=self.num_actions)
+        check_uniform("uniform", uniform)
         return self.draw(self.sampling_tables, state, action, uniform)
 
     def rows(self, lo: int, hi: int) -> Rows:

@@ -22,6 +22,7 @@ from typing import Any, Literal
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from aggmaze.arrays import lock
 from aggmaze.checks import check_choice, check_integer
 from aggmaze.files import Archive, Expected, atomic_file, open_archive, readable_file, write_archive
 from aggmaze.mdp import TabularMDP
@@ -226,7 +227,9 @@ def _read_moves(archive: Archive) -> MoveMDP:
         copies=_COPIES,
     )
     p, bump_cost = (archive.scalar(name, float) for name in ("p", "bump_cost"))
-    return MoveMDP(**arrays, p=p, bump_cost=bump_cost)
+    return MoveMDP(
+        **{name: lock(array) for name, array in arrays.items()}, p=p, bump_cost=bump_cost
+    )
 
 
 def _read_tables(archive: Archive) -> TabularMDP:
@@ -244,6 +247,7 @@ def _read_tables(archive: Archive) -> TabularMDP:
     if "outcome_costs" in archive:
         expected["outcome_costs"] = (_FLOAT, num_entries)
     arrays = archive.read(expected, copies=_COPIES)
+    arrays = {name: lock(array) for name, array in arrays.items()}
     transitions = _sparse_rows(arrays, ("data", "indices", "indptr"), num_states)
     return TabularMDP(
         transitions, **arrays, num_added_states=archive.scalar("num_added_states", int)

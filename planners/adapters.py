@@ -6,13 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.vector import VectorEnv
 
+from aggmaze.checks import is_real
 from aggmaze.env_model import env_model
 from aggmaze.formats.discrete_dp import is_discrete_dp
+from aggmaze.formats.outcomes import is_outcome
 from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
 from planners.bellman import Model
+
+_BOOLEANS = (bool, np.bool_)
 
 
 def as_model(source: Any) -> Model:
@@ -20,13 +25,13 @@ def as_model(source: Any) -> Model:
 
     Parameters
     ----------
-    source : Model, gymnasium.Env, mapping, pair, or quantecon.markov.DiscreteDP
+    source : Model, gymnasium.Env, mapping, sequence, pair, or quantecon.markov.DiscreteDP
         A `TabularMDP` or `MoveMDP`; an environment that offers ``transition_model()``, or a table
         ``P`` as Gymnasium's toy-text environments do, possibly under wrappers; a
         `TabularVectorEnv`, as ``gymnasium.make_vec`` makes it, possibly under wrappers of
-        `aggmaze.wrappers.vector`; such a ``P``; a tuple ``(P, R)`` of transition matrices and
-        rewards, as `TabularMDP.from_mdptoolbox` takes them; or QuantEcon's ``DiscreteDP``, whose
-        ``beta`` is not read.
+        `aggmaze.wrappers.vector`; such a ``P``, in dicts or in lists; a tuple ``(P, R)`` of
+        transition matrices and rewards, as `TabularMDP.from_mdptoolbox` takes them; or QuantEcon's
+        ``DiscreteDP``, whose ``beta`` is not read.
 
     Raises
     ------
@@ -45,7 +50,7 @@ def as_model(source: Any) -> Model:
     if isinstance(source, VectorEnv) and hasattr(type(source), "transition_model"):
         many: Any = source
         return many.transition_model().validate()
-    if isinstance(source, Mapping):
+    if isinstance(source, Mapping) or _lists_outcomes(source):
         return TabularMDP.from_gym_P(source)
     if isinstance(source, tuple) and len(source) == 2:
         return TabularMDP.from_mdptoolbox(*source)
@@ -58,6 +63,27 @@ def as_model(source: Any) -> Model:
     )
 
 
+def _lists_outcomes(source: Any) -> bool:
+    """Return whether a sequence is a Gymnasium ``P``: only that has numbers that end in a bool."""
+    if not isinstance(source, list | tuple):
+        return False
+    try:
+        first = source[0][0][0]
+        return is_outcome(first, (4,)) and is_real(first[0]) and isinstance(first[3], _BOOLEANS)
+    except (IndexError, KeyError, TypeError):
+        return False
+
+
 def _kind(source: Any) -> str:
-    name = type(source).__name__
-    return f"a {name} of {len(source)}" if isinstance(source, tuple | list) else name
+    """Name a source that is no model, and what else to write where it may hold one."""
+    if isinstance(source, np.ndarray):
+        found = f"an array of shape {source.shape}"
+    elif isinstance(source, tuple | list):
+        found = f"a {type(source).__name__} of {len(source)}"
+    else:
+        return type(source).__name__
+    return (
+        f"{found}; transition matrices P go with their rewards, as the tuple (P, R), or into "
+        "TabularMDP.from_matrices(P, costs=...), and lists of outcomes whose last entry is no "
+        "boolean into TabularMDP.from_gym_P(P)"
+    )

@@ -306,13 +306,15 @@ class MoveBackups(_CompiledBackups):
         gamma: float,
         num_threads: int,
         checkpoint: Callable[[], None] = _no_limit,
+        costs: NDArray[np.float64] | None = None,
     ) -> None:
+        costs = model.move_costs if costs is None else costs
         super().__init__(
             model,
             gamma,
             num_threads,
             moves,
-            (readonly(model.successors), readonly(model.move_costs), *model.slip_weights),
+            (readonly(model.successors), readonly(costs), *model.slip_weights),
             model.successors.size,
             checkpoint,
         )
@@ -382,7 +384,9 @@ class SparseBackups(_CompiledBackups):
         gamma: float,
         num_threads: int,
         checkpoint: Callable[[], None] = _no_limit,
+        costs: NDArray[np.float64] | None = None,
     ) -> None:
+        costs = model.costs if costs is None else costs
         matrix = model.transitions
         super().__init__(
             model,
@@ -393,14 +397,14 @@ class SparseBackups(_CompiledBackups):
                 readonly(matrix.indptr.astype(np.int64)),
                 readonly(matrix.indices.astype(np.int32, copy=False)),
                 readonly(matrix.data),
-                readonly(model.costs),
+                readonly(costs),
                 readonly(model.action_mask),
                 readonly(model.terminal),
             ),
             int(matrix.nnz),
             checkpoint,
         )
-        self.max_cost = float(np.abs(model.costs).max(where=model.action_mask, initial=0.0))
+        self.max_cost = float(np.abs(costs).max(where=model.action_mask, initial=0.0))
         error, self.most_left, longest = model.row_sums
         self.row_error = error + (longest + 4) * UNIT_ROUNDOFF
         self._operations = 1.0001 * (longest + 4)
@@ -454,8 +458,21 @@ def backups(
     gamma: float,
     num_threads: int = 1,
     checkpoint: Callable[[], None] = _no_limit,
+    costs: NDArray[np.float64] | None = None,
 ) -> Backups:
-    """Return the backups of a model at a discount in [0, 1)."""
+    """Return the backups of a model at a discount in [0, 1).
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    gamma : float
+    num_threads : int
+    checkpoint : callable
+        What long loops call now and then.
+    costs : ndarray of float, shape (S, A), optional
+        Read in place of the model's ``costs``, or ``move_costs``, at each backup: its owner may
+        write to it in between.  The size of costs is taken once.
+    """
     if isinstance(model, MoveMDP):
-        return MoveBackups(model, gamma, num_threads, checkpoint)
-    return SparseBackups(model, gamma, num_threads, checkpoint)
+        return MoveBackups(model, gamma, num_threads, checkpoint, costs)
+    return SparseBackups(model, gamma, num_threads, checkpoint, costs)

@@ -25,9 +25,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
-from planners.bellman import Backups, Model, Sweep, backups
+from planners.bellman import Backups, Sweep, backups
 
 NOISES = ("once", "fresh")
 
@@ -62,10 +61,10 @@ class NoisyBackups:
             self._costs, self._extra = model.move_costs, _on_moves(model)
         else:
             self._costs, self._extra = model.costs, _on_actions
-        # The model below reads this array, so that fresh noise need not make a model each time.
+        # The backups read this array, so that fresh noise need not make a model each time.
         self._noisy_costs = self._costs.copy()
         self._backups = backups(
-            _with_costs(model, self._noisy_costs), true.gamma, true.num_threads, true.checkpoint
+            model, true.gamma, true.num_threads, true.checkpoint, self._noisy_costs
         )
         self._draw(slice(None))
 
@@ -120,16 +119,3 @@ def _on_moves(model: MoveMDP) -> Callable[[NDArray[np.float64], Rows], NDArray[n
         return (noise - shared[:, np.newaxis]) / chosen[counts, np.newaxis]
 
     return on_moves
-
-
-def _with_costs(model: Model, costs: NDArray[np.float64]) -> Model:
-    if isinstance(model, MoveMDP):
-        return MoveMDP(model.successors, costs, p=model.p, initial=model.initial)
-    return TabularMDP(
-        model.transitions,
-        costs,
-        action_mask=model.action_mask,
-        terminal=model.terminal,
-        initial=model.initial,
-        num_added_states=model.num_added_states,
-    )

@@ -88,16 +88,24 @@ def tabular_tables(
     max_actions: int = 4,
     costs: st.SearchStrategy[float] = finite_costs,
 ) -> dict[str, Any]:
-    """Dense tables of a model: ``P`` (S, A, S), ``costs`` (S, A), ``action_mask``, ``initial``."""
+    """Dense tables of a model: ``P`` (S, A, S), ``costs`` (S, A), ``action_mask``, ``initial``.
+
+    And ``terminal``, as it is by default, so that nobody asks whether absorbing states that cost
+    something are meant.
+    """
     num_states, num_actions = draw(st.integers(1, max_states)), draw(st.integers(1, max_actions))
     shape = num_states, num_actions
     P = draw(stochastic_matrices(num_states * num_actions, num_states))
     mask = draw(hnp.arrays(np.bool_, shape))
     mask[:, draw(st.integers(0, num_actions - 1))] = True
+    table = P.reshape(*shape, num_states)
+    prices = draw(hnp.arrays(np.float64, shape, elements=costs))
+    stays = np.array([(np.delete(table[s], s, axis=1) == 0).all() for s in range(num_states)])
     return {
-        "P": P.reshape(*shape, num_states),
-        "costs": draw(hnp.arrays(np.float64, shape, elements=costs)),
+        "P": table,
+        "costs": prices,
         "action_mask": mask,
+        "terminal": stays & (prices == 0).all(axis=1),
         "initial": draw(distributions(num_states)),
     }
 

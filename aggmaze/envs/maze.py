@@ -74,6 +74,7 @@ class MazeEnv(TabularEnv):
     """
 
     metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 10}
+    _reset_options = ("layout_seed", "state", "coords")
 
     def __init__(
         self,
@@ -272,7 +273,7 @@ class MazeEnv(TabularEnv):
         )
 
     def _requested_start(self, options: Mapping[str, Any], model: Model) -> int | None:
-        refuse_other_options(options, ("layout_seed", "state", "coords"))
+        refuse_other_options(options, self._reset_options)
         if "state" in options and "coords" in options:
             raise ValueError("give one of options['state'] and options['coords'], not both")
         if "coords" in options:

@@ -61,6 +61,7 @@ class TabularEnv(gym.Env[Any, Any]):
     """
 
     metadata: dict[str, Any] = {"render_modes": [], "render_fps": 10}
+    _reset_options: tuple[str, ...] = ("state",)
 
     def __init__(self, model: Model, *, render_mode: str | None = None) -> None:
         self.check_render_mode(render_mode)
@@ -214,10 +215,11 @@ class TabularEnv(gym.Env[Any, Any]):
 
     def _requested_start(self, options: Mapping[str, Any], model: Model) -> int | None:
         """Return where the caller wants to start in a model, refusing what cannot be."""
-        refuse_other_options(options, ("state",))
+        refuse_other_options(options, self._reset_options)
         if "state" not in options:
             return None
-        state = check_integer("options['state']", options["state"], below=model.num_states)
+        num_listed = model.num_states - model.num_added_states
+        state = check_integer("options['state']", options["state"], below=num_listed)
         if model.terminal[state]:
             raise ValueError(f"options['state'] = {state} is terminal: no episode starts there")
         return state

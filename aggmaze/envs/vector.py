@@ -18,7 +18,7 @@ from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
 from aggmaze.envs.maze import NOTHING_DRAWN, MazeEnv
 from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
-from aggmaze.envs.tabular import Model, TabularEnv
+from aggmaze.envs.tabular import Model, TabularEnv, refuse_other_options
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
 from aggmaze.memory import check_memory
 from aggmaze.move_mdp import MoveMDP
@@ -172,6 +172,7 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
                 "generator; vectorization_mode='sync' seeds each of its environments"
             )
         options = dict(options or {})
+        refuse_other_options(options, (*self._env._reset_options, "reset_mask"))
         selected = self._selected(options)
         states = self._requested_starts(options, selected)
         own_seeds = self._own_layout_seeds(options, selected)

@@ -15,7 +15,14 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import is_real
-from aggmaze.formats.tables import Model, Tables, merged, plain_rows, probability_rows
+from aggmaze.formats.tables import (
+    Model,
+    Tables,
+    check_prices,
+    merged,
+    plain_rows,
+    probability_rows,
+)
 
 
 def is_discrete_dp(source: Any) -> bool:
@@ -26,7 +33,7 @@ def is_discrete_dp(source: Any) -> bool:
     )
 
 
-def read_discrete_dp(ddp: Any, initial: ArrayLike | None) -> Tables:
+def read_discrete_dp(ddp: Any, terminal: ArrayLike | None, initial: ArrayLike | None) -> Tables:
     """Return the tables of `TabularMDP.from_quantecon`."""
     if not is_discrete_dp(ddp):
         raise TypeError(f"expected a quantecon.markov.DiscreteDP, got {type(ddp).__name__}")
@@ -47,6 +54,8 @@ def read_discrete_dp(ddp: Any, initial: ArrayLike | None) -> Tables:
     if len(twice):
         state, action = divmod(int(pairs[twice[0]]), num_actions)
         raise ValueError(f"state {state}, action {action}: listed more than once")
+    unless = ", or -inf where the action is unavailable"
+    check_prices(rewards[listed], pairs, num_actions, "reward", unless)
     num_rows = num_states * num_actions
     matrix = probability_rows(Q)[listed]
     counts = np.zeros(num_rows, dtype=np.int64)
@@ -60,7 +69,7 @@ def read_discrete_dp(ddp: Any, initial: ArrayLike | None) -> Tables:
         ),
         "costs": costs.reshape(num_states, num_actions),
         "action_mask": mask.reshape(num_states, num_actions),
-        "terminal": None,
+        "terminal": terminal,
         "initial": initial,
         "outcome_costs": None,
         "num_added_states": 0,

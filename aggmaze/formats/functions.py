@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_integer
 from aggmaze.formats.outcomes import Outcomes, is_outcome, outcome_table
@@ -21,18 +21,25 @@ def read_function(
     num_actions: int,
     fn: Callable[[int, int], Iterable[CostOutcome] | None],
     initial: ArrayLike | None,
-) -> Tables:
-    """Return the tables of `TabularMDP.from_function`."""
+) -> tuple[Tables, NDArray[np.bool_]]:
+    """Return the tables of `TabularMDP.from_function`.
+
+    And the states, shape (S,), some of whose outcomes do not say whether the episode ends.
+    """
     num_states = check_integer("num_states", num_states, least=1)
     num_actions = check_integer("num_actions", num_actions, least=1)
     counts = np.zeros(num_states * num_actions, dtype=np.int64)
+    unsaid = np.zeros(num_states, dtype=bool)
     outcomes: list[Any] = []
     for state in range(num_states):
         first = len(outcomes)
         for action in range(num_actions):
             listed = _listed(fn(state, action), state, action)
             counts[state * num_actions + action] = len(listed)
-            outcomes.extend(listed)
+            outcomes.extend(
+                outcome if len(outcome) == 4 else (*outcome, False) for outcome in listed
+            )
+            unsaid[state] |= any(len(outcome) == 3 for outcome in listed)
         if len(outcomes) == first:
             # Nothing can be done here: the state is terminal.
             counts[state * num_actions : (state + 1) * num_actions] = 1
@@ -42,11 +49,11 @@ def read_function(
         index = next(i for i, outcome in enumerate(outcomes) if not is_outcome(outcome, (4,)))
         row = int(np.searchsorted(np.cumsum(counts), index, side="right"))
         raise _no_outcome(*divmod(row, num_actions), outcomes[index])
-    return Outcomes(num_actions, counts, table, "fn({}, {})").tables(initial)
+    return Outcomes(num_actions, counts, table, "fn({}, {})", "cost").tables(initial), unsaid
 
 
 def _listed(outcomes: Any, state: int, action: int) -> list[Any]:
-    """Return the outcomes of an action as sequences of four."""
+    """Return the outcomes of an action, sequences of three or four."""
     if outcomes is None:
         return []
     if not isinstance(outcomes, Iterable):
@@ -59,7 +66,7 @@ def _listed(outcomes: Any, state: int, action: int) -> list[Any]:
             size = 0
         if size not in (3, 4):
             raise _no_outcome(state, action, outcome)
-        listed.append(outcome if size == 4 else (*outcome, False))
+        listed.append(outcome)
     return listed
 
 

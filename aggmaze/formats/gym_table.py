@@ -31,9 +31,8 @@ def read_gym_P(  # noqa: N802 (P is the attribute's name)
     """Return the tables of `TabularMDP.from_gym_P`."""
     rows, num_actions = _rows(P)
     table = _table(rows, num_actions)
-    table[:, 2] = 0.0 - table[:, 2]
     counts = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
-    tables = Outcomes(num_actions, counts, table, "P[{}][{}]").tables(initial)
+    tables = Outcomes(num_actions, counts, table, "P[{}][{}]", "reward").tables(initial)
     # The format has no masks: an action without outcomes is a fault, which validation names.
     return {**tables, "action_mask": None}
 

@@ -18,11 +18,14 @@ from aggmaze.checks import check_choice
 from aggmaze.formats.tables import (
     Model,
     Tables,
+    check_prices,
     expected_costs,
     merged,
     plain_rows,
     probability_rows,
     sparse_rows,
+    table,
+    without_rows,
 )
 
 Order = Literal["sas", "ass"]
@@ -57,33 +60,53 @@ def read_matrices(
         transitions = _flattened(_numbers(P, "P"), order)
     num_states = transitions.shape[1]
     num_actions = transitions.shape[0] // num_states
+    shape = num_states, num_actions
+    mask = np.ones(shape, bool) if action_mask is None else action_mask
+    available = table(mask, "action_mask", np.bool_, shape).reshape(-1)
     if rewards is None:
-        table, outcomes = _read_costs(costs, "costs", transitions, num_actions, order)
+        name, given, never = "cost", costs, np.inf
     else:
-        table, outcomes = _read_costs(rewards, "rewards", transitions, num_actions, order)
-        # 0.0 - reward, since -0.0 reads oddly.
-        table = None if table is None else 0.0 - table
-        outcomes = None if outcomes is None else 0.0 - outcomes
-    if outcomes is not None:
-        means, outcomes = expected_costs(transitions.indptr, transitions.data, outcomes)
-        table = means.reshape(num_states, num_actions)
-    assert table is not None
+        name, given, never = "reward", rewards, -np.inf
+    # What each action pays, or each outcome; and of which action that is.
+    prices, by_outcome = _read_prices(given, f"{name}s", transitions, num_actions, order)
+    rows = np.arange(len(available))
+    if by_outcome:
+        rows = np.repeat(rows, np.diff(transitions.indptr))
+        prices = np.where(transitions.data != 0, prices, 0.0)
+    lost = np.zeros(len(available), dtype=bool)
+    lost[rows[prices == never]] = True
+    lost &= available
+    if lost.any():
+        available = available & ~lost
+        prices = prices[~lost[rows]] if by_outcome else np.where(lost, 0.0, prices)
+        rows = rows[~lost[rows]] if by_outcome else rows
+        transitions = without_rows(transitions, lost)
+    counted = available[rows]
+    unless = f", or {never} where the action is unavailable"
+    check_prices(prices[counted], rows[counted], num_actions, name, unless)
+    # 0.0 - reward, since -0.0 reads oddly.
+    prices = prices if rewards is None else 0.0 - prices
+    outcome_costs = None
+    if by_outcome:
+        prices, outcome_costs = expected_costs(transitions.indptr, transitions.data, prices)
     return {
         "transitions": transitions,
-        "costs": table,
-        "action_mask": action_mask,
+        "costs": prices.reshape(shape),
+        "action_mask": available.reshape(shape),
         "terminal": terminal,
         "initial": initial,
-        "outcome_costs": outcomes,
+        "outcome_costs": outcome_costs,
         "num_added_states": 0,
     }
 
 
-def read_mdptoolbox(P: Any, R: Any) -> Tables:
+def read_mdptoolbox(
+    P: Any, R: Any, terminal: ArrayLike | None, initial: ArrayLike | None
+) -> Tables:
     """Return the tables of `TabularMDP.from_mdptoolbox`."""
     order = None if _sequence(P) is not None else _order_of(_numbers(P, "P"), R)
     return read_matrices(
-        P, costs=None, rewards=R, order=order, action_mask=None, terminal=None, initial=None
+        P, costs=None, rewards=R, order=order, action_mask=None, terminal=terminal, initial=initial
     )
 
 
@@ -207,10 +230,13 @@ def _stacked(
     return stacked[np.arange(num_actions * num_states).reshape(num_actions, -1).T.reshape(-1)]
 
 
-def _read_costs(
+def _read_prices(
     values: Any, name: str, transitions: sp.csr_array, num_actions: int, order: Order
-) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-    """Return what actions cost, shape (S, A), or what outcomes do, shape (nnz,)."""
+) -> tuple[NDArray[np.float64], bool]:
+    """Return what actions cost or pay, shape (S*A,), or what outcomes do, shape (nnz,); and which.
+
+    As they are given: of costs or rewards.
+    """
     num_states = transitions.shape[1]
     rows = np.repeat(np.arange(transitions.shape[0]), np.diff(transitions.indptr))
     columns = transitions.indices
@@ -219,20 +245,20 @@ def _read_costs(
         stacked = _stacked(matrices, name, order, sparse_rows)
         if stacked.shape != transitions.shape:
             raise _misshapen(name, num_states, num_actions, order, _shape_of(matrices))
-        return None, _entries(stacked, rows, columns)
+        return _entries(stacked, rows, columns), True
     if _is_sparse(values) and values.ndim == 2:
         values = values.toarray()
     array = _numbers(values, name)
     if array.shape == (num_states,):
-        return np.repeat(array.astype(np.float64)[:, np.newaxis], num_actions, axis=1), None
+        return np.repeat(array.astype(np.float64), num_actions), False
     if array.shape == (num_states, num_actions):
-        return array.astype(np.float64), None
+        return array.astype(np.float64).reshape(-1), False
     axes = (num_actions, num_states) if order == "ass" else (num_states, num_actions)
     if array.shape != (*axes, num_states):
         raise _misshapen(name, num_states, num_actions, order, str(array.shape))
     states, actions = rows // num_actions, rows % num_actions
     first, second = (actions, states) if order == "ass" else (states, actions)
-    return None, array[first, second, columns].astype(np.float64)
+    return array[first, second, columns].astype(np.float64), True
 
 
 def _misshapen(name: str, num_states: int, num_actions: int, order: Order, got: str) -> ValueError:

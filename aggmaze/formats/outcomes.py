@@ -11,7 +11,14 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import is_real
-from aggmaze.formats.tables import Tables, expected_costs
+from aggmaze.formats.tables import (
+    Tables,
+    check_prices,
+    check_probabilities,
+    expected_costs,
+    table,
+    without_rounding,
+)
 
 
 @dataclass(frozen=True)
@@ -25,15 +32,18 @@ class Outcomes:
     counts : ndarray of int, shape (S*A,)
         Number of outcomes of each action; an action without any is unavailable.
     table : ndarray of float, shape (nnz, 4)
-        Probability, next state, cost, and whether the episode ends.
+        Probability, next state, cost or reward, and whether the episode ends.
     place : str
         How the source names an action: formatted with state and action.
+    word : {"cost", "reward"}
+        Which of the two the table holds.
     """
 
     num_actions: int
     counts: NDArray[np.int64]
     table: NDArray[np.float64]
     place: str
+    word: str
 
     def tables(self, initial: ArrayLike | None) -> Tables:
         """Return the model's tables.
@@ -49,7 +59,8 @@ class Outcomes:
         num_actions, counts = self.num_actions, self.counts
         num_rows = len(counts)
         num_states = num_rows // num_actions
-        probabilities, following, costs, terminated = self.table.T
+        probabilities, following, prices, terminated = self.table.T
+        probabilities = without_rounding(probabilities)
         row_of_entry = np.repeat(np.arange(num_rows), counts)
         bad = np.flatnonzero(
             ~((following >= 0) & (following < num_states) & (following == np.floor(following)))
@@ -57,8 +68,16 @@ class Outcomes:
         if len(bad):
             place = self.place.format(*divmod(int(row_of_entry[bad[0]]), num_actions))
             raise ValueError(
-                f"{place} leads to state {following[bad[0]]:g}, which is not in [0, {num_states})"
+                f"{place} leads to state {following[bad[0]]:.15g}, which is not in "
+                f"[0, {num_states})"
             )
+        # While states are those of the source, and prices have the sign that they have there.
+        check_probabilities(probabilities, following, row_of_entry, num_actions)
+        check_prices(prices, row_of_entry, num_actions, self.word)
+        if initial is not None:
+            initial = table(initial, "initial", np.float64, (num_states,))
+        # 0.0 - reward, since -0.0 reads oddly.
+        costs = prices if self.word == "cost" else 0.0 - prices
         successors = following.astype(np.int64)
         loops = (successors == row_of_entry // num_actions) & (costs == 0)
         absorbing = np.ones(num_states, dtype=bool)
@@ -72,7 +91,7 @@ class Outcomes:
             costs = np.concatenate([costs, np.zeros(num_actions)])
             counts = np.concatenate([counts, np.ones(num_actions, dtype=np.int64)])
             if initial is not None:
-                initial = np.append(np.asarray(initial), 0.0)
+                initial = np.append(initial, 0.0)
         num_states += num_added
         indptr = np.concatenate([[0], np.cumsum(counts)])
         means, outcome_costs = expected_costs(indptr, probabilities, costs)

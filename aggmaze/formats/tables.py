@@ -8,11 +8,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from aggmaze.arrays import own
+
 if TYPE_CHECKING:
     from aggmaze.mdp import Rows
 
 # Rows in single or half precision may miss 1 by so many roundings of a number near 1.
 _ROUNDINGS = 8
+# What rounding leaves of a probability of 0, as in 1 - win - lose, is no further below it.
+_ROUNDED = 1e-12
 
 
 class Tables(TypedDict):
@@ -162,6 +166,75 @@ def expected_costs(
     return np.where(even, first, means), None if even.all() else outcome_costs
 
 
+def table(
+    values: ArrayLike, name: str, dtype: Any, shape: tuple[int, ...] | None = None
+) -> NDArray[Any]:
+    """Return an argument as a read-only table of booleans or real numbers of the given shape."""
+    array = np.asarray(values)
+    if dtype is np.bool_:
+        if array.dtype.kind not in "biu" or not np.isin(array, (0, 1)).all():
+            raise ValueError(f"{name} must hold booleans, or integers 0 and 1")
+    elif array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    if shape is not None and array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+    return own(array, dtype)
+
+
+def without_rounding(
+    probabilities: NDArray[Any], tolerance: float = _ROUNDED
+) -> NDArray[np.float64]:
+    """Return probabilities in double precision, 0 where rounding has left them below it."""
+    values = np.asarray(probabilities, dtype=np.float64)
+    below = (values < 0.0) & (values >= -tolerance)
+    return np.where(below, 0.0, values) if below.any() else values
+
+
+def check_probabilities(
+    probabilities: NDArray[np.float64],
+    following: NDArray[Any],
+    row_of_entry: NDArray[np.integer[Any]],
+    num_actions: int,
+) -> None:
+    """Refuse a probability that is none, naming its state and action and the next state."""
+    bad = np.flatnonzero(~np.isfinite(probabilities) | (probabilities < 0))
+    if len(bad):
+        raise ValueError(
+            f"{_place(row_of_entry[bad[0]], num_actions)}: probability {probabilities[bad[0]]} of "
+            f"state {int(following[bad[0]])} must be a finite number, not negative"
+        )
+
+
+def check_prices(
+    prices: NDArray[np.float64],
+    rows: NDArray[np.integer[Any]],
+    num_actions: int,
+    word: str,
+    unless: str = "",
+) -> None:
+    """Refuse a cost or reward that is not finite, in the sign in which it was given.
+
+    Parameters
+    ----------
+    prices : ndarray of float, shape (N,)
+    rows : ndarray of int, shape (N,)
+        State and action of each as one number.
+    num_actions : int
+    word, unless : str
+        What it is called, and what else would have been allowed.
+    """
+    bad = np.flatnonzero(~np.isfinite(prices))
+    if len(bad):
+        raise ValueError(
+            f"{_place(rows[bad[0]], num_actions)}: {word} {prices[bad[0]]} must be finite{unless}"
+        )
+
+
+def _place(row: Any, num_actions: int) -> str:
+    state, action = divmod(int(row), num_actions)
+    return f"state {state}, action {action}"
+
+
 def sparse_rows(matrix: Any) -> sp.csr_array:
     """Return a dense or sparse matrix as sparse rows in double precision."""
     is_sparse = bool(sp.issparse(matrix))
@@ -173,13 +246,25 @@ def probability_rows(matrix: Any) -> sp.csr_array:
     """Return transitions as sparse rows in double precision.
 
     What holds probabilities in single or half precision can miss 1 by more than a model may: rows
-    that do so by a few of its roundings are divided by their sum.  Others stay as they are.
+    that do so by a few of its roundings are divided by their sum.  Others stay as they are.  What
+    rounding has left below 0 becomes 0.
     """
     rows, dtype = sparse_rows(matrix), matrix.dtype
     if dtype.kind != "f" or dtype.itemsize >= 8:
-        return rows
-    row_of_entry = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    sums = np.bincount(row_of_entry, weights=rows.data, minlength=rows.shape[0])
-    near = np.abs(sums - 1.0) <= _ROUNDINGS * float(np.finfo(dtype).eps)
-    data = rows.data / np.where(near, sums, 1.0)[row_of_entry]
+        data = without_rounding(rows.data)
+    else:
+        rounding = _ROUNDINGS * float(np.finfo(dtype).eps)
+        data = without_rounding(rows.data, rounding)
+        row_of_entry = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        sums = np.bincount(row_of_entry, weights=data, minlength=rows.shape[0])
+        near = np.abs(sums - 1.0) <= rounding
+        data = data / np.where(near, sums, 1.0)[row_of_entry]
     return sp.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
+
+
+def without_rows(matrix: sp.csr_array, dropped: NDArray[np.bool_]) -> sp.csr_array:
+    """Return a matrix with the marked rows emptied."""
+    counts = np.diff(matrix.indptr)
+    kept = ~np.repeat(dropped, counts)
+    indptr = np.concatenate([[0], np.cumsum(np.where(dropped, 0, counts))])
+    return sp.csr_array((matrix.data[kept], matrix.indices[kept], indptr), shape=matrix.shape)

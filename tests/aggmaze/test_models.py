@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import planners
-from aggmaze import Grid, MoveMDP, TabularEnv, TabularMDP
+from aggmaze import Grid, MoveMDP, TabularEnv, TabularMDP, mazes
 from tests.strategies import (
     distributions,
     finite_costs,
@@ -232,7 +232,10 @@ class TestSample:
         P = np.zeros((2, 2, 2))
         P[:, 0, 1] = 1.0
         model = TabularMDP.from_matrices(
-            P, costs=[[3.0, 9.0], [5.0, np.inf]], action_mask=[[True, False], [True, False]]
+            P,
+            costs=[[3.0, 9.0], [5.0, np.inf]],
+            action_mask=[[True, False], [True, False]],
+            terminal=[],
         )
         np.testing.assert_array_equal(model.transitions.sum(axis=1), np.ones(4))
         np.testing.assert_array_equal(model.costs, [[3.0, 5.0], [5.0, 5.0]])
@@ -330,7 +333,10 @@ TABULAR_FAULTS = {
         r"state 0, action 0: probability inf of state 1 must be",
     ),
     "NaN cost": ({"costs": with_entry(COSTS0, (0, 1), np.nan)}, "state 0, action 1: cost nan must"),
-    "infinite cost": ({"costs": with_entry(COSTS0, (0, 0), np.inf)}, "state 0, action 0: cost inf"),
+    "infinite gain": (
+        {"costs": with_entry(COSTS0, (0, 0), -np.inf)},
+        "state 0, action 0: cost -inf must be finite",
+    ),
     "stuck": ({"action_mask": [[True, True], [False, False]]}, "state 1 has no available action"),
     "terminal that leaves": ({"terminal": [True, True]}, "state 0 is declared terminal"),
     "terminal that costs": (
@@ -474,7 +480,8 @@ class TestFromMatrices:
     def test_terminal_and_initial_by_default(self) -> None:
         P = np.zeros((4, 1, 4))
         P[[0, 1, 2, 3], 0, [1, 2, 2, 3]] = 1.0
-        model = TabularMDP.from_matrices(P, costs=[[1.0], [1.0], [0.0], [0.5]])
+        with pytest.warns(UserWarning, match="^state 3 leads back only to itself, with a cost"):
+            model = TabularMDP.from_matrices(P, costs=[[1.0], [1.0], [0.0], [0.5]])
         assert model.terminal.tolist() == [False, False, True, False]
         assert model.initial == pytest.approx([1 / 3, 1 / 3, 0.0, 1 / 3])
         everywhere = TabularMDP.from_matrices(np.eye(2)[:, np.newaxis], costs=np.zeros((2, 1)))
@@ -570,6 +577,118 @@ class TestImmutable:
             assert array.flags.writeable, "the caller's array was locked"
 
 
+class TestOwnership:
+    """A model is what it was when it was made, whatever becomes of the arrays it was made from."""
+
+    def ruin(self, *arrays: Any) -> None:
+        for array in arrays:
+            array[...] = np.nan if array.dtype.kind == "f" else 1
+
+    def check(self, make: Callable[[], MoveMDP | TabularMDP], *passed: NDArray[Any]) -> None:
+        """Nothing of what is made shares memory with what was passed, or changes with it."""
+        model = make().validate()
+        before = {name: array.copy() for name, array in arrays_of(model).items()}
+        values = planners.solve(model, gamma=0.9).values
+        self.ruin(*passed)
+        assert model.validate() is model
+        for name, array in arrays_of(model).items():
+            np.testing.assert_array_equal(array, before[name], err_msg=name)
+            assert not any(np.shares_memory(array, old) for old in passed), name
+            with pytest.raises(ValueError, match="read-only"):
+                array[...] = 0
+        np.testing.assert_array_equal(planners.solve(model, gamma=0.9).values, values)
+
+    @pytest.mark.parametrize("dtype", [np.int32, np.int64])
+    def test_moves(self, dtype: Any) -> None:
+        successors = np.array([[1, 0], [0, 1], [2, 2]], dtype=dtype)
+        costs = np.array([[1.0, np.inf], [1.0, 2.0], [np.inf, np.inf]])
+        initial = np.array([0.5, 0.5, 0.0])
+        self.check(
+            lambda: MoveMDP(successors, costs, p=0.9, initial=initial), successors, costs, initial
+        )
+        views = [array.view() for array in (successors, costs, initial)]
+        for view in views:
+            view.flags.writeable = False  # but what it is a view of can be written to
+        successors[...], costs[...], initial[...] = 0, 1.0, 1 / 3
+        self.check(
+            lambda: MoveMDP(views[0], views[1], p=0.9, initial=views[2]), successors, costs, initial
+        )
+
+    @pytest.mark.parametrize("index", [np.int32, np.int64])
+    @pytest.mark.parametrize("make", [sp.csr_array, sp.csr_matrix, sp.csc_array, sp.coo_array])
+    def test_tables(self, make: Any, index: Any) -> None:
+        transitions = make(sp.csr_array([[0.5, 0.5], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]))
+        others = {
+            "costs": np.array([[1.5, 2.0], [3.0, 4.0]]),
+            "action_mask": np.array([[True, True], [True, True]]),
+            "terminal": np.array([False, False]),
+            "initial": np.array([0.5, 0.5]),
+            "outcome_costs": np.array([1.0, 2.0, 2.0, 3.0, 4.0]),
+        }
+        places = [name for name in ("row", "col", "indices", "indptr") if name in vars(transitions)]
+        for name in places:
+            setattr(transitions, name, getattr(transitions, name).astype(index))
+        parts = [transitions.data, *(getattr(transitions, name) for name in places)]
+        self.check(lambda: TabularMDP(transitions, **others), *parts, *others.values())
+
+    def test_readers(self) -> None:
+        P, R = np.array([[[0.5, 0.5], [1.0, 0.0]]]), np.array([[1.0], [2.0]])
+        terminal, initial = np.zeros(2, dtype=bool), np.array([0.5, 0.5])
+        passed = P, R, terminal, initial
+        before = copy.deepcopy(passed)
+        kept: dict[str, Any] = {"terminal": terminal, "initial": initial}
+        csr = sp.csr_array(P[0])
+        parts = csr.data, csr.indices, csr.indptr
+        for make in (
+            lambda: TabularMDP.from_matrices(P, rewards=R, order="ass", **kept),
+            lambda: TabularMDP.from_matrices(P, costs=R, order="ass", **kept),
+            lambda: TabularMDP.from_mdptoolbox(P, R, **kept),
+            lambda: TabularMDP.from_mdptoolbox([csr], [P[0]], **kept),
+            lambda: TabularMDP.from_mdptoolbox([csr], R[:, 0], **kept),
+        ):
+            self.check(make, *passed, *parts)
+            for array, old in zip(passed, before, strict=True):
+                array[...] = old
+            parts[0][...], parts[1][...], parts[2][...] = [0.5, 0.5, 1.0], [0, 1, 0], [0, 2, 3]
+
+    @given(model=models)
+    def test_what_nobody_can_write_to_is_shared(self, model: MoveMDP | TabularMDP) -> None:
+        if isinstance(model, MoveMDP):
+            same: MoveMDP | TabularMDP = MoveMDP(
+                model.successors, model.move_costs, p=model.p, initial=model.initial
+            )
+        else:
+            same = TabularMDP(
+                model.transitions,
+                model.costs,
+                action_mask=model.action_mask,
+                terminal=model.terminal,
+                initial=model.initial,
+                outcome_costs=model.outcome_costs,
+            )
+        computed = {"available", "chosen", "every"}
+        if isinstance(model, MoveMDP):
+            computed.add("terminal")
+        costs = {"costs", "outcome_costs", "move_costs"}
+        for other, new in ((same, computed), (model.scaled(2.0), computed | costs)):
+            for name, array in arrays_of(other).items():
+                if name not in new and array.size:
+                    assert np.shares_memory(array, arrays_of(model)[name]), name
+
+    @pytest.mark.parametrize("env_id", ["StandardMaze-v0", "TerrainMaze-v0", "NDMaze-v0"])
+    def test_a_maze_is_not_copied(self, env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        passed: list[Any] = []
+
+        def keep(successors: Any, costs: Any, **others: Any) -> MoveMDP:
+            passed.extend((successors, costs))
+            return MoveMDP(successors, costs, **others)
+
+        monkeypatch.setattr(mazes, "MoveMDP", keep)
+        model = gym.make(env_id, p=0.9).unwrapped.transition_model()  # type: ignore[attr-defined]
+        assert model.successors is passed[0]
+        assert model.move_costs is passed[1]
+
+
 class TestScaled:
     @given(model=models, factor=st.sampled_from([0.5, 4.0, 1e-3, 1e6]))
     def test_every_cost(self, model: MoveMDP | TabularMDP, factor: float) -> None:
@@ -593,6 +712,28 @@ class TestScaled:
         np.testing.assert_array_equal(table.terminal, reference.terminal)
         np.testing.assert_array_equal(table.initial, reference.initial)
         np.testing.assert_array_equal(table.action_mask, reference.action_mask)
+
+    def test_costs_that_overflow_are_refused(self) -> None:
+        moves = MoveMDP([[1, 0], [0, 1]], [[1.0, np.inf], [1.0, -2e300]])
+        with pytest.raises(
+            ValueError,
+            match=r"^state 1, move 1: cost -2e\+300 times factor 10000000000\.0 is too large for",
+        ):
+            moves.scaled(1e10)
+        assert moves.scaled(4.0).validate().move_costs.tolist() == [[4.0, np.inf], [4.0, -8e300]]
+        bump = MoveMDP([[1], [0]], [[1.0], [np.inf]], bump_cost=1e300)
+        with pytest.raises(ValueError, match=r"^bump_cost 1e\+300 times factor 10000000000\.0 is"):
+            bump.scaled(np.float64(1e10))
+        # 1e300 on average; one of its outcomes costs more than that.
+        matrix = sp.csr_array([[0.5, 0.5], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
+        table = TabularMDP(
+            matrix,
+            [[1e300, 1.0], [0.0, 0.0]],
+            outcome_costs=[0.0, 2e300, 1.0, 0.0, 0.0],
+        ).validate()
+        for factor, cost in ((1e8, r"2e\+300"), (2e8, r"1e\+300")):
+            with pytest.raises(ValueError, match=f"^state 0, action 0: cost {cost} times factor"):
+                table.scaled(factor)
 
     @pytest.mark.parametrize("factor", [0.0, -1.0, math.nan, math.inf])
     def test_factors_that_are_not_positive_are_refused(self, factor: float) -> None:
@@ -739,8 +880,8 @@ class TestFromGymP:
             ([], r"sum to 0\.0, must sum to 1"),
             ([(-0.5, 1, 0.0, False), (1.5, 2, 0.0, True)], r"probability -0\.5"),
             ([(math.nan, 1, 0.0, False)], "probability nan"),
-            ([(1.0, 1, math.nan, False)], "cost nan must be finite"),
-            ([(1.0, 1, math.inf, False)], "cost -inf must be finite"),
+            ([(1.0, 1, math.nan, False)], "reward nan must be finite"),
+            ([(1.0, 1, math.inf, False)], "reward inf must be finite"),
             ([(1.0, 3, 0.0, False)], r"leads to state 3, which is not in \[0, 3\)"),
             ([(1.0, -1, 0.0, False)], "leads to state -1"),
             ([(1.0, 1.5, 0.0, False)], r"leads to state 1\.5"),

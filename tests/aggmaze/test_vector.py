@@ -392,6 +392,10 @@ class TestSources:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"staet": 3}, "unknown reset option 'staet'"),
+    (
+        {"mask": np.ones(N, bool)},
+        "unknown reset option 'mask'; allowed: layout_seed, state, coords, reset_mask$",
+    ),
     ({"state": 0}, "terminal: no episode starts there"),
     ({"state": 99}, r"must be in \[0, 12\), got 99"),
     ({"state": [1, 2, 3, 0, 5]}, r"sub-environment 3: options\['state'\] = 0 is terminal"),

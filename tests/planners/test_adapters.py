@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
 import threading
 from functools import partial
@@ -205,6 +206,44 @@ def test_a_pair_of_matrices_and_rewards() -> None:
         np.eye(3) - 0.9 * P[[0, 0, 0], [0, 1, 2]], R[[0, 1, 2], [0, 0, 0]].astype(float)
     )
     np.testing.assert_allclose(result.values, exact, rtol=0, atol=result.bound + 1e-12)
+
+
+def as_lists(P: Any) -> Any:
+    """Return a table P in lists, as JSON has it."""
+    return json.loads(json.dumps([list(P[s].values()) for s in range(len(P))]))
+
+
+@pytest.mark.parametrize("make", [list, tuple])
+def test_a_table_in_lists(make: Any) -> None:
+    for P in (ROWS, gym.make("FrozenLake-v1").unwrapped.P):  # type: ignore[attr-defined]
+        model, listed = planners.as_model(P), planners.as_model(make(as_lists(P)))
+        assert isinstance(model, TabularMDP)
+        assert isinstance(listed, TabularMDP)
+        assert (listed.transitions != model.transitions).nnz == 0
+        np.testing.assert_array_equal(listed.costs, model.costs)
+    # The first action of state 0 pays 1.5 on average and stays with 1/2: V = -1.5 + .9 V/2.
+    result = planners.solve(make(as_lists(ROWS)), gamma=0.9, tol=1e-9)
+    np.testing.assert_allclose(result.values, [-1.5 / 0.55, 0.0], rtol=0, atol=result.bound + 1e-12)
+
+
+def test_matrices_in_lists() -> None:
+    # Four states, so that a row has the length of an outcome; 0 -> 1 -> 2 -> 3, which is free.
+    P = [[[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 1]]]
+    R = [1.0, 1.0, 2.0, 0.0]
+    for pair in ((P, R), (P, [[r] for r in R]), (np.array(P, dtype=bool), R)):
+        result = planners.solve(pair, gamma=0.5, tol=1e-12)
+        np.testing.assert_allclose(result.values, [-2.0, -2.0, -2.0, 0.0], rtol=1e-11)
+    for source, kind in (
+        (P, "a list of 1"),
+        ([P, R], "a list of 2"),
+        ([P, P], "a list of 2"),
+        (np.array(P), r"an array of shape \(1, 4, 4\)"),
+        ([[[(1.0, 0, 0.0, 1)]]], "a list of 1"),
+    ):
+        advice = r"the tuple \(P, R\), or into TabularMDP\.from_matrices.*TabularMDP\.from_gym_P"
+        for call in (planners.as_model, partial(planners.solve, gamma=0.9)):
+            with pytest.raises(TypeError, match=f"got {kind}; .*{advice}"):
+                call(source)
 
 
 def test_a_table_below_wrappers_counts_for_less_than_a_model() -> None:

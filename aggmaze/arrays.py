@@ -1,0 +1,42 @@
+"""Arrays that nobody can write to any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+
+def own(values: ArrayLike, dtype: DTypeLike) -> NDArray[Any]:
+    """Return values as an array in C order that nobody can write to.
+
+    A copy, so that what the caller does to its own array later changes nothing; one that nobody
+    can write to already is shared.
+    """
+    array = np.asarray(values)
+    if array.dtype == dtype and array.flags.c_contiguous and _is_locked(array):
+        return array
+    return lock(np.array(array, dtype=dtype, order="C"))
+
+
+def lock(array: NDArray[Any]) -> NDArray[Any]:
+    """Make an array read-only, with what it is a view of, and return it.
+
+    For arrays that nobody else holds.
+    """
+    part: Any = array
+    while isinstance(part, np.ndarray):
+        part.flags.writeable = False
+        part = part.base
+    return array
+
+
+def _is_locked(array: NDArray[Any]) -> bool:
+    part: Any = array
+    while isinstance(part, np.ndarray):
+        if part.flags.writeable:
+            return False
+        part = part.base
+    # Of other objects' memory nobody knows who writes to it.
+    return part is None
