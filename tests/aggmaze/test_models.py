@@ -228,6 +228,13 @@ class TestSample:
         for u in (0.0, 0.5, float(np.nextafter(1.0, 0.0))):
             assert model.sample(0, 0, u) == (1, 1.0, 1.0)
 
+    @pytest.mark.parametrize("uniform", [-0.1, 1.0, math.nan, None, "0.5"])
+    def test_numbers_that_no_generator_draws(self, uniform: Any) -> None:
+        model = MoveMDP([[1, 0], [0, 1]], [[1.0, np.inf], [1.0, 2.0]])
+        for each in (model, model.to_tabular()):
+            with pytest.raises(ValueError, match=rf"uniform must be in \[0, 1\), got {uniform!r}"):
+                each.sample(0, 0, uniform)
+
     def test_a_masked_action_without_a_row_stays_in_place_at_the_largest_cost(self) -> None:
         P = np.zeros((2, 2, 2))
         P[:, 0, 1] = 1.0

@@ -633,7 +633,7 @@ def gym_json(**changes: Any) -> str:
         (gym_json(P=["ab", "cd"]), "P[0][0]"),
         (gym_json(P=[[[[0.5, 1, -1.0, True]]], [[[1.0, 1, 0.0, True]]]]), "sum to 0.5"),
         (gym_json(P=[[[[1.0, 7, -1.0, True]]], [[[1.0, 1, 0.0, True]]]]), "P[0][0] leads to"),
-        (gym_json(P=[[[[1.0, 1, None, True]]], [[[1.0, 1, 0.0, True]]]]), "cost nan"),
+        (gym_json(P=[[[[1.0, 1, None, True]]], [[[1.0, 1, 0.0, True]]]]), "reward nan"),
         (gym_json(P=[[[[float("nan"), 1, 0.0, True]]], [[[1.0, 1, 0.0, True]]]]), "nan"),
         (gym_json(initial=...), "initial must be a list"),
         (gym_json(initial=[1.0]), "initial must have shape (2,)"),

@@ -820,7 +820,7 @@ class TestShaping:
         assert reward == -1.0 - 0.5 * 5 + 6
         # What never arrives is farthest.
         lost = aggmaze.TabularMDP.from_function(
-            4, 1, lambda s, a: [None, [(1.0, 0, 1.0)], [(1.0, 1, 1.0)], [(1.0, 3, 1.0)]][s]
+            4, 1, lambda s, a: [None, [(1.0, 0, 1.0)], [(1.0, 1, 1.0)], [(1.0, 3, 1.0, False)]][s]
         )
         env = planners.with_shaping(aggmaze.TabularEnv(lost), 0.5, potential="distance")
         assert env._potential.values.tolist() == [0.0, -1.0, -2.0, -3.0]

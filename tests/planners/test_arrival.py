@@ -390,7 +390,7 @@ def test_a_successor_listed_twice() -> None:
 def split_rows(rng: np.random.Generator, size: int) -> tuple[TabularMDP, Array]:
     """A chain whose rows name their successors several times, and its P."""
     P = np.zeros((size, size))
-    outcomes: list[list[tuple[float, int, float]] | None] = []
+    outcomes: list[list[tuple[float, int, float, bool]] | None] = []
     for s in range(size):
         if s == 0 or rng.random() < 0.1:
             outcomes.append(None)
@@ -399,7 +399,8 @@ def split_rows(rng: np.random.Generator, size: int) -> tuple[TabularMDP, Array]:
         following = rng.choice(rng.integers(0, size, 2), size=rng.integers(1, 6))
         shares = rng.dirichlet(np.ones(len(following)))
         np.add.at(P[s], following, shares)
-        outcomes.append([(float(p), int(t), 1.0) for p, t in zip(shares, following, strict=True)])
+        pairs = zip(shares, following, strict=True)
+        outcomes.append([(float(p), int(t), 1.0, False) for p, t in pairs])
     return TabularMDP.from_function(size, 1, lambda s, a: outcomes[s]), P
 
 

@@ -154,7 +154,8 @@ class TestStatus:
                 return Step(len(V), self._backups.sweep(V, out), num_sweeps=1)
 
         monkeypatch.setitem(METHODS, "broken", Method(Broken, "of a test"))
-        model = TabularMDP.from_matrices([[[1.0, 0.0]], [[1.0, 0.0]]], costs=[[1.0], [1.0]])
+        P = [[[1.0, 0.0]], [[1.0, 0.0]]]
+        model = TabularMDP.from_matrices(P, costs=[[1.0], [1.0]], terminal=[])
         for options in ({}, {"num_iterations": 5}, {"atol": 1.0}):
             result = planners.solve(model, gamma=0.5, method="broken", **options)
             assert not result.success

@@ -55,7 +55,7 @@ def test_rows() -> None:
     P[2, :, 2] = 1.0
     costs = np.array([[1.0, -1.0], [2.0, 5.0], [7.0, 7.0]])
     mask = np.array([[True, True], [True, False], [True, True]])
-    found = measure(TabularMDP.from_matrices(P, costs=costs, action_mask=mask))
+    found = measure(TabularMDP.from_matrices(P, costs=costs, action_mask=mask, terminal=[]))
     assert found.has_absorbing_states
     assert found.determinism == pytest.approx((0.5 + 1 + 1) / 3)
     assert found.nonnegative == pytest.approx(2 / 3)
@@ -74,6 +74,7 @@ def test_absorbing_states_need_not_be_terminal() -> None:
     model = random_tabular(0, 20, 2, terminals=0)
     assert not has_absorbing_states(model)
     costs = np.ones((2, 1))
-    stuck = TabularMDP.from_matrices(np.array([[[0.0, 1.0]], [[0.0, 1.0]]]), costs=costs)
+    P = np.array([[[0.0, 1.0]], [[0.0, 1.0]]])
+    stuck = TabularMDP.from_matrices(P, costs=costs, terminal=[])
     assert not stuck.terminal.any()
     assert has_absorbing_states(stuck)
