@@ -12,6 +12,7 @@ so where there are any, max r counts as at least 0 and min r as at most 0.
 
 Where V is 0 in terminal states, only the others need to be shifted, so that the sums of rows are
 those over states that are not terminal: gamma times the largest of them takes the place of gamma.
+`Certifier.check` looks whether it is.
 
 A sweep in place computes V'(s) = T_s(M) + e_s from a mixture M of V and V', with a rounding
 |e_s| <= e.  Let d >= 0 bound V' - V; then V' <= M + d, so

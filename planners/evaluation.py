@@ -46,7 +46,8 @@ def evaluate(
 
     That is: they satisfy their equations but for a residual of the size of rounding, which moves
     them by at most ``1 / (1 - gamma)`` times as much.  In models of up to 1024 states, where costs
-    have one sign, the relative error of each value is a few roundings whatever gamma is.
+    have one sign, the relative error of each value is a few roundings whatever gamma is.  Rows of a
+    `MoveMDP` sum to 1; those of a `TabularMDP` count as they are stored.
 
     Parameters
     ----------

@@ -9,18 +9,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import planners
 from aggmaze import MoveMDP, TabularMDP
-from planners.bellman import Sweep, backups
+from planners import iterate as loop
+from planners.bellman import Backups, Sweep, backups
 from planners.certificate import LARGEST_START, LARGEST_VALUE, Certificate, Certifier, Check
+from planners.iterate import Step
+from planners.solve import METHODS, Method
 from tests.planners.reference import Array, Exact, Model, exact_error, methods_for, within
+from tests.planners.test_iterate import HalfWay
 
 inf = math.inf
 DENORMAL = 5e-324
@@ -121,6 +127,22 @@ class TestInPlace:
                     for anchored in (True, False):
                         assert holds(certifier.of_image(sweep, anchored), V, values)
 
+    def test_solving_for_loops_is_allowed_for(self) -> None:
+        # The backup of k entries takes k + 4 roundings of what is at most z, the sum and product of
+        # the loops' probabilities, the difference from 1 and the quotient as many again.
+        for k in (1, 5, 40):
+            indices = np.arange(2 * k) % 2
+            data = np.full(2 * k, 1 / k)
+            matrix = sp.csr_array((data, indices, [0, k, 2 * k]), shape=(2, 2))
+            model = TabularMDP(matrix, [[1.0], [-1.0]]).validate()
+            operators = backups(model, 0.9)
+            values = np.array([3.0, -3.0])
+            for _ in range(500):  # or the residual would add to the size
+                sweep = operators.gauss_seidel(values)
+            z = 1.0 + 0.9 * np.abs(values).max()
+            allowance = Certifier(operators).of_image(sweep).allowance
+            assert allowance * (1 - 0.9) >= 2 * (k + 4) * 2.0**-53 * z
+
     @pytest.mark.parametrize("first", range(400, 800, 100))
     def test_results(self, first: int) -> None:
         for model, gamma, V, start in cases(first, 100):
@@ -162,14 +184,24 @@ class TestFullSweeps:
                 assert holds(check.certificate, V, start)
                 assert within(exact_error(start, V), check.bound())
 
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    @pytest.mark.parametrize("gamma", [0.5, 0.99])
+    def test_values_in_terminal_states_add_to_the_residual(self, gamma: float, sign: float) -> None:
+        # What is left behind is off by 1, and so is the backup that it enters: 1 + gamma in all.
+        model = MoveMDP([[1], [1]], [[0.0], [inf]]).to_tabular()
+        V = np.array([-(1 + gamma), -1.0]) * sign
+        check = Certifier(backups(model, gamma)).check(V, np.empty(2))
+        assert check.bound() >= 1 + gamma
+        assert check.policy_bound(0.0) >= 0
+
     def test_what_underflows_is_not_nothing(self) -> None:
         # 3 smallest numbers, halved and added up, are 4; times .16 that is 1, and 3 are 0.
         model = TabularMDP.from_matrices([[[0.5, 0.5]], [[0.5, 0.5]]], costs=[[0.0], [0.0]])
-        result = planners.solve(
-            model, gamma=0.16, method="value_iteration", num_iterations=1, V0=[3 * DENORMAL] * 2
-        )
-        np.testing.assert_array_equal(result.values, DENORMAL)
-        assert result.bound >= DENORMAL
+        operators = backups(model, 0.16)
+        image = np.empty(2)
+        sweep = operators.sweep(np.full(2, 3 * DENORMAL), image)
+        np.testing.assert_array_equal(image, DENORMAL)
+        assert holds(Certifier(operators).of_image(sweep), [Fraction(0)] * 2, image)
 
     def test_where_all_is_0_nothing_is_rounded(self) -> None:
         model = TabularMDP.from_matrices([[[1.0, 0.0]] * 2, [[0.0, 1.0]] * 2], costs=[[0, 1]] * 2)
@@ -532,3 +564,60 @@ class TestRunsEnd:
         assert result.status == "stopped_short"
         assert "float64 can certify no better" in result.message
         assert within(exact_error(result.values, Exact(model, gamma).optimum()), result.bound)
+        with pytest.raises(ValueError, match="below what float64 can certify"):
+            planners.solve(model, gamma=gamma, tol=0.95)
+
+
+class Boasts:
+    """Value iteration that makes the residuals of its sweeps out to be a thousandth."""
+
+    def __init__(self, operators: Backups) -> None:
+        self._backups = operators
+
+    def step(self, V: Array, out: Array) -> Step:
+        sweep = self._backups.sweep(V, out)
+        low, high = sweep.residual_low / 1000, sweep.residual_high / 1000
+        return Step(len(V), replace(sweep, residual_low=low, residual_high=high), num_sweeps=1)
+
+
+class TestBoundsOfIterations:
+    """What callbacks see is bounded by what is known of those very values."""
+
+    def test_a_sweep_of_the_values_counts_for_more_than_a_claim(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(METHODS, "boasts", Method(Boasts, "of a test"))
+        model = MoveMDP([[0], [1]], [[1.0], [-1.0]])
+        V = Exact(model, 0.9).optimum()
+        checked = 0
+
+        def watch(progress: planners.Progress) -> None:
+            # In the first iterations not even the claim is good enough, and nothing is checked.
+            nonlocal checked
+            if checked or within(exact_error(progress.values, V), progress.bound):
+                assert within(exact_error(progress.values, V), progress.bound)
+                checked += 1
+
+        result = planners.solve(model, gamma=0.9, method="boasts", tol=1e-2, callback=watch)
+        assert result.status == "converged"
+        assert within(exact_error(result.values, V), result.bound)
+        assert checked > 20
+
+    def test_an_attempt_to_close_leaves_no_trace(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(METHODS, "half_way", Method(HalfWay, "of a test"))
+        monkeypatch.setattr(loop, "_FIRST_CLOSING", 1)
+        monkeypatch.setattr(loop, "eliminate", lambda *_, **__: np.zeros(2))
+        model = MoveMDP([[0], [1]], [[1.0], [2.0]])
+        V = Exact(model, 0.9).optimum()
+        found: list[bool] = []
+        result = planners.solve(
+            model,
+            gamma=0.9,
+            method="half_way",
+            tol=1e-6,
+            certify="every",
+            callback=lambda p: found.append(within(exact_error(p.values, V), p.bound)),
+        )
+        assert result.status == "converged"
+        assert len(found) > 100
+        assert all(found)
