@@ -388,7 +388,7 @@ class TestNoNumbers:
             assert not each.scaled(1e8).terminal[0]
         bumps = MoveMDP([[1, 0], [1, 1]], [[1.0, 1.0], [inf, inf]], bump_cost=1e300)
         with pytest.raises(
-            ValueError, match="bump_cost 1e.300 times factor .* is too large for float64"
+            ValueError, match=r"bump_cost 1e.300 times factor .* is too large for float64"
         ):
             bumps.scaled(1e10)
 
