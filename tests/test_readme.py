@@ -26,7 +26,10 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
 
 
-def test_the_python_examples_run_and_arrive(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_python_examples_run_and_arrive(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
     examples = blocks("python")
     assert len(examples) >= 3
     names: dict[str, Any] = {}
