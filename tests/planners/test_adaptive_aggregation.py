@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 import planners
 from aggmaze.grid import Grid
 from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
+from planners.bellman import backups
 from planners.schedules import ShrinkingEpsilon, epsilon_rule
+from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
 from tests.planners.reference import (
     Model,
     dense,
@@ -368,3 +370,23 @@ def test_phases_that_never_end_take_no_more_memory(num_aggregated: int) -> None:
     assert stopped.message == "time limit of 0.1 s reached"
     stopped = run(num_aggregated=num_aggregated, callback=lambda progress: progress.iteration == 7)
     assert (stopped.status, stopped.num_iterations) == ("interrupted", 7)
+
+
+def test_what_shrinking_phases_come_to_is_0_in_terminal_states() -> None:
+    """Claims count on it: they shift all states but those."""
+    model = random_moves(0, 40, 3, p=0.9)
+    assert model.terminal.any()
+    options = AdaptiveAggregationOptions(epsilon="shrink")
+    solver = AdaptiveAggregation(backups(model, 0.9), options, np.random.default_rng(0))
+    V, out, formed = np.zeros(40), np.empty(40), np.empty(40)
+    deferred = 0
+    for _ in range(20):
+        step = solver.step(V, out)
+        if step.deferred is None:
+            V, out = out, V
+        else:
+            deferred += 1
+            step.deferred(formed)
+            assert not formed[model.terminal].any()
+            assert formed.any()
+    assert deferred >= 5

@@ -59,7 +59,9 @@ def crafted(seed: int) -> tuple[Model, float]:
         P *= 1 + rng.choice([-9e-10, 9e-10])
     ends = rng.random(shape[0]) < 0.2
     P[ends], costs[ends] = np.eye(shape[0])[ends, np.newaxis], 0.0
-    return TabularMDP.from_matrices(P, costs=costs), gamma
+    # Not by a reader, which would ask what is meant by states that go on for ever.
+    P = np.asarray(P)
+    return TabularMDP(sp.csr_array(P.reshape(-1, P.shape[-1])), costs), gamma
 
 
 def starts(V: Array, seed: int) -> Iterator[Array]:
