@@ -374,11 +374,11 @@ def test_phases_that_never_end_take_no_more_memory(num_aggregated: int) -> None:
 
 def test_what_shrinking_phases_come_to_is_0_in_terminal_states() -> None:
     """Claims count on it: they shift all states but those."""
-    model = random_moves(0, 40, 3, p=0.9)
+    model = SMALL["terrain with slip"]
     assert model.terminal.any()
     options = AdaptiveAggregationOptions(epsilon="shrink")
     solver = AdaptiveAggregation(backups(model, 0.9), options, np.random.default_rng(0))
-    V, out, formed = np.zeros(40), np.empty(40), np.empty(40)
+    V, out, formed = (np.zeros(model.num_states) for _ in range(3))
     deferred = 0
     for _ in range(20):
         step = solver.step(V, out)
