@@ -28,8 +28,8 @@ from planners.result import KEYBOARD, History, Status
 
 # How long after the limit an iteration is given up, in seconds: it may be nearly done.
 _GRACE = 0.5
-# After so many sweeps the greedy policy of a small model is first evaluated exactly; and where its
-# value ends a run although the tolerance is not met, in allowances for rounding.
+# After so many sweeps the greedy policy of a small model is first evaluated exactly; and where a
+# policy's value ends a run although the tolerance is not met, in allowances for rounding.
 _FIRST_CLOSING, _EXACT = 4096, 2.5
 # Most rows of the history.
 _MOST_ROWS = 100_000
@@ -425,10 +425,11 @@ class _Judge:
         return None
 
     def closes(self, whole: _Whole) -> bool:
-        """Whether it is time to evaluate the greedy policy exactly.
+        """Whether it is time to end a long run by policy iteration, if that is short.
 
-        Where that is always affordable, a run that goes on and on after its policy is right is
-        ended by that policy's value: at numbers of sweeps each twice the last.
+        Where to evaluate a policy exactly is always affordable, a run that goes on and on after its
+        policy is right, or nearly so, is ended by the value of that policy, or of what it is
+        improved to: at numbers of sweeps each twice the last.
         """
         return (
             self._recentres
@@ -437,23 +438,34 @@ class _Judge:
         )
 
     def closed(self, whole: _Whole) -> tuple[_Whole, tuple[Status, str]] | None:
-        """Return the value of the greedy policy and how it ends the run, if it does."""
+        """Return the exact value of a policy and how it ends the run, if one does.
+
+        The first policy is greedy for V; as many are looked at as there were sweeps by the first
+        closing's number, so that they take no larger share of the work.
+        """
+        num_policies = self._next_closing // _FIRST_CLOSING
         self._next_closing *= 2
         backups = self._certifier.backups
-        policy = np.empty(len(whole.V), dtype=np.int32)
-        self.num_sweeps += 1
-        backups.sweep(whole.values(), whole.spare, policy)
-        V = eliminate(policy_model(backups.model, policy), backups.gamma)
-        if V is None:
-            return None
-        found = whole._replace(V=V, deferred=None, claim=None)
-        check = self._check(found)
-        bound, shift = self._bound_and_shift(check)
-        end = self._met(bound, self._size(found, shift))
-        if end is not None:
-            return found, (end[0], f"{end[1]}, by the exact value of the greedy policy")
-        if bound <= _EXACT * check.certificate.allowance:
-            return found, self._no_better(bound, check.size)
+        policy = np.full(len(whole.V), -1, dtype=np.int32)
+        V = whole.values()
+        for _ in range(num_policies):
+            self.num_sweeps += 1
+            last = policy.copy()
+            backups.sweep(V, whole.spare, policy)
+            if np.array_equal(policy, last):
+                break
+            value = eliminate(policy_model(backups.model, policy), backups.gamma)
+            if value is None:
+                break
+            V = value
+            found = whole._replace(V=V, deferred=None, claim=None)
+            check = self._check(found)
+            bound, shift = self._bound_and_shift(check)
+            end = self._met(bound, self._size(found, shift))
+            if end is not None:
+                return found, (end[0], f"{end[1]}, by the exact value of a policy")
+            if bound <= _EXACT * check.certificate.allowance:
+                return found, self._no_better(bound, check.size)
         return None
 
     def values(self, whole: _Whole) -> NDArray[np.float64]:
