@@ -6,8 +6,10 @@ One state after another is left out: whoever leads to it leads to where it leads
 ``A = I - gamma P`` is described by what it has beside the diagonal, ``gamma P``, and by the sums of
 its rows, ``1 - gamma`` and what ends; its diagonal, which is all that subtraction would spoil, is
 never formed.  So each entry of the factors has a small relative error however near gamma is to 1,
-and so have the values where costs have one sign.  The work is that of Gaussian elimination, less
-what zeros spare, and the room is S squared.
+and so have the values where costs have one sign.  A row that misses 1 by a few roundings, such as
+three times 1/3, is taken for what was meant and sums to 1: near gamma = 1 what it lacks would count
+as if episodes ended.  The work is that of Gaussian elimination, less what zeros spare, and the room
+is S squared.
 
 Source: Grassmann, Taksar, Heyman, "Regenerative analysis and steady state distributions for Markov
 chains", Operations Research 33 (1985); Alfa, Xue, Ye, "Entrywise perturbation theory for diagonally
@@ -26,10 +28,11 @@ from planners.kernels.choice import UNIT_ROUNDOFF
 #: Most states for which elimination is always affordable: 8 MB, and under a second at worst.
 MOST_STATES = 1024
 
+# Roundings that a row is off by, beyond one an entry: those of weights of actions among them.
+_ROUNDINGS = 64
 
-def eliminate(
-    chain: TabularMDP, gamma: float, *, rounded: bool = False
-) -> NDArray[np.float64] | None:
+
+def eliminate(chain: TabularMDP, gamma: float) -> NDArray[np.float64] | None:
     """Return the values of a model with one action, shape (S,).
 
     Parameters
@@ -38,9 +41,6 @@ def eliminate(
         With one action, as `planners.policies.policy_model` makes it; `MOST_STATES` at most.
     gamma : float
         Discount in [0, 1).
-    rounded : bool
-        Whether rows that miss 1 by rounding only are rows that sum to 1, as those of a `MoveMDP`
-        are: very near to 1 the difference counts.
 
     Returns
     -------
@@ -50,7 +50,6 @@ def eliminate(
     matrix = chain.transitions
     num_states = chain.num_states
     values = np.zeros(num_states)
-    error, _, longest = chain.row_sums
     found = _eliminate(
         readonly(matrix.indptr.astype(np.int64)),
         readonly(matrix.indices.astype(np.int32, copy=False)),
@@ -58,7 +57,6 @@ def eliminate(
         chain.costs[:, 0].copy(),
         readonly(chain.terminal),
         gamma,
-        rounded and error <= 8 * longest * UNIT_ROUNDOFF,
         np.zeros((num_states, num_states)),
         values,
     )
@@ -67,34 +65,33 @@ def eliminate(
 
 @njit(cache=True, nogil=True)
 def _eliminate(  # type: ignore[no-untyped-def]
-    indptr, indices, probabilities, costs, terminal, gamma, complete, weights, values
+    indptr, indices, probabilities, costs, terminal, gamma, weights, values
 ):
-    """Write the values; ``costs`` are used up, and ``weights`` (S, S) are 0 before.
-
-    ``complete`` says that rows are to be taken to sum to 1.
-    """
+    """Write the values; ``costs`` are used up, and ``weights`` (S, S) are 0 before."""
     num_states = len(values)
     sums = np.zeros(num_states)
     for i in range(num_states):
         if terminal[i]:
             continue
         # What a row lacks of 1, its roundings summed up apart (Neumaier), and what of it ends.
-        missing, lost, ending = 1.0, 0.0, 0.0
+        missing, lost, ends = 1.0, 0.0, 0.0
         for entry in range(indptr[i], indptr[i + 1]):
             j = indices[entry]
             p = probabilities[entry]
-            if terminal[j]:
-                ending += p
-                continue
             total = missing - p
             if abs(missing) >= p:
                 lost += (missing - total) - p
             else:
                 lost += missing - (total + p)
             missing = total
-            if j != i:
+            if terminal[j]:
+                ends += p
+            elif j != i:
                 weights[i, j] += gamma * p
-        sums[i] = (1.0 - gamma) + gamma * (ending if complete else missing + lost)
+        missing += lost
+        if abs(missing) <= (_ROUNDINGS + indptr[i + 1] - indptr[i]) * UNIT_ROUNDOFF:
+            missing = 0.0
+        sums[i] = (1.0 - gamma) + gamma * (missing + ends)
         if not sums[i] > 0.0:
             return False
     pivots = np.empty(num_states)

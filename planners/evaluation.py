@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_gamma
 from aggmaze.mdp import TabularMDP
-from aggmaze.move_mdp import MoveMDP
 from planners.adapters import as_model
 from planners.bellman import backups
 from planners.certificate import Certifier
@@ -77,7 +76,7 @@ def evaluate(
     """
     model = as_model(model_or_env)
     chain = policy_model(model, policy, allow_unavailable=allow_unavailable)
-    values = _values(chain, check_gamma(gamma), rounded=isinstance(model, MoveMDP))
+    values = _values(chain, check_gamma(gamma))
     if not sup_norm(values) < math.inf:
         raise FloatingPointError(
             "the policy could not be evaluated: its costs-to-go are beyond what float64 can hold"
@@ -85,10 +84,10 @@ def evaluate(
     return values[: model.num_states - model.num_added_states]
 
 
-def _values(chain: TabularMDP, gamma: float, *, rounded: bool) -> NDArray[np.float64]:
+def _values(chain: TabularMDP, gamma: float) -> NDArray[np.float64]:
     """Return the values of a model with one action."""
     if chain.num_states <= MOST_STATES:
-        values = eliminate(chain, gamma, rounded=rounded)
+        values = eliminate(chain, gamma)
         if values is None:
             raise FloatingPointError(
                 "the policy could not be evaluated: rows of probabilities sum to more than "

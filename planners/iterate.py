@@ -18,7 +18,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.move_mdp import MoveMDP
 from planners import compiling
 from planners.bellman import UNIT_ROUNDOFF, Backups, Sweep
 from planners.certificate import Certificate, Certifier, Check
@@ -29,8 +28,8 @@ from planners.result import KEYBOARD, History, Status
 
 # How long after the limit an iteration is given up, in seconds: it may be nearly done.
 _GRACE = 0.5
-# After so many sweeps exact policy iteration is first tried on a small model; and where its value
-# ends a run although the tolerance is not met, in allowances for rounding.
+# After so many sweeps the greedy policy of a small model is first evaluated exactly; and where a
+# policy's value ends a run although the tolerance is not met, in allowances for rounding.
 _FIRST_CLOSING, _EXACT = 4096, 2.5
 # How much larger V is than the values where it is on the way to them.
 _FAR = 4
@@ -434,10 +433,11 @@ class _Judge:
         return None
 
     def closes(self, whole: _Whole) -> bool:
-        """Whether it is time for exact policy iteration, from the greedy policy on.
+        """Whether it is time to end a long run by policy iteration, if that is short.
 
-        Where that is always affordable, it ends runs that go on and on: at numbers of sweeps each
-        twice the last.
+        Where to evaluate a policy exactly is always affordable, a run that goes on and on after its
+        policy is right, or nearly so, is ended by the value of that policy, or of what it is
+        improved to: at numbers of sweeps each twice the last.
         """
         return (
             self._recentres
@@ -446,29 +446,34 @@ class _Judge:
         )
 
     def closed(self, whole: _Whole) -> tuple[_Whole, tuple[Status, str]] | None:
-        """Return the value of the best policy and how it ends the run, if it does."""
+        """Return the exact value of a policy and how it ends the run, if one does.
+
+        The first policy is greedy for V; as many are looked at as there were sweeps by the first
+        closing's number, so that they take no larger share of the work.
+        """
+        num_policies = self._next_closing // _FIRST_CLOSING
         self._next_closing *= 2
-        backups = self._certifier.backups
-        policy = np.empty(len(whole.V), dtype=np.int32)
-        checked, found, total, fell = self._checked, whole, math.inf, math.inf
-        # A better policy has smaller values, so that none comes twice.
-        while fell > 0:
+        backups, checked = self._certifier.backups, self._checked
+        policy = np.full(len(whole.V), -1, dtype=np.int32)
+        V = whole.values()
+        for _ in range(num_policies):
             self.num_sweeps += 1
-            backups.sweep(found.values(), whole.spare, policy)
-            chain = policy_model(backups.model, policy)
-            V = eliminate(chain, backups.gamma, rounded=isinstance(backups.model, MoveMDP))
-            if V is None:
+            last = policy.copy()
+            backups.sweep(V, whole.spare, policy)
+            if np.array_equal(policy, last):
                 break
+            value = eliminate(policy_model(backups.model, policy), backups.gamma)
+            if value is None:
+                break
+            V = value
             found = whole._replace(V=V, deferred=None, claim=None)
             check = self._check(found)
             bound, shift = self._bound_and_shift(check)
             end = self._met(bound, self._size(found, shift))
             if end is not None:
-                return found, (end[0], f"{end[1]}, by the exact value of the greedy policy")
+                return found, (end[0], f"{end[1]}, by the exact value of a policy")
             if bound <= _EXACT * check.certificate.allowance:
                 return found, self._no_better(bound, check.size)
-            fell = total - float(V.sum()) - check.certificate.allowance
-            total = float(V.sum())
         self._checked = checked
         return None
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.move_mdp import MoveMDP
 from planners.bellman import Backups
 from planners.chains import ChainEquations
 from planners.elimination import MOST_STATES, eliminate
@@ -102,7 +101,7 @@ class PolicyIteration:
                 break
         chain = policy_model(backups.model, self._policy)
         if len(V) <= MOST_STATES:
-            exact = eliminate(chain, backups.gamma, rounded=isinstance(backups.model, MoveMDP))
+            exact = eliminate(chain, backups.gamma)
             if exact is not None:
                 V[:] = exact
                 return True

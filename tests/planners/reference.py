@@ -136,61 +136,89 @@ Outcomes = list[tuple[Fraction, int]]
 
 
 class Exact:
-    """A model in fractions; `actions[s]` maps an action to its cost and its outcomes."""
+    """A model in fractions; `actions[s]` maps an action to its cost and its outcomes.
 
-    def __init__(self, model: Model, gamma: float) -> None:
+    Rows are taken as they are stored, or with ``normalized`` as they were meant: to sum to 1 where
+    they miss that by no more than the roundings of their entries.
+    """
+
+    def __init__(self, model: Model, gamma: float, *, normalized: bool = False) -> None:
         self.gamma = Fraction(gamma)
         self.actions: list[dict[int, tuple[Fraction, Outcomes]]] = []
+        # Costs without their signs, by state and action.
+        self._sizes: list[dict[int, Fraction]] = []
         for s in range(model.num_states):
+            self.actions.append({})
+            self._sizes.append({})
             if model.terminal[s]:
-                self.actions.append({})
-            elif isinstance(model, TabularMDP):
-                self.actions.append(self._tabular(model, s))
-            else:
-                self.actions.append(self._moves(model, s))
+                continue
+            for a in np.flatnonzero(model.action_mask[s]).tolist():
+                if isinstance(model, TabularMDP):
+                    cost, size, outcomes = self._tabular(model, s, a)
+                else:
+                    cost, size, outcomes = self._moves(model, s, a)
+                if normalized:
+                    total = sum(p for p, _ in outcomes)
+                    if abs(total - 1) <= Fraction(2 * len(outcomes), 2**53):
+                        outcomes = [(p / total, t) for p, t in outcomes]
+                self.actions[s][a] = cost, outcomes
+                self._sizes[s][a] = size
 
     @staticmethod
-    def _tabular(model: TabularMDP, s: int) -> dict[int, tuple[Fraction, Outcomes]]:
+    def _tabular(model: TabularMDP, s: int, a: int) -> tuple[Fraction, Fraction, Outcomes]:
         matrix = model.transitions
-        actions = {}
-        for a in np.flatnonzero(model.action_mask[s]):
-            row = slice(*matrix.indptr[s * model.num_actions + a :][:2])
-            outcomes = [
-                (Fraction(float(p)), int(t))
-                for p, t in zip(matrix.data[row], matrix.indices[row], strict=True)
-            ]
-            actions[int(a)] = (Fraction(float(model.costs[s, a])), outcomes)
-        return actions
+        row = slice(*matrix.indptr[s * model.num_actions + a :][:2])
+        outcomes = [
+            (Fraction(float(p)), int(t))
+            for p, t in zip(matrix.data[row], matrix.indices[row], strict=True)
+        ]
+        cost = Fraction(float(model.costs[s, a]))
+        return cost, abs(cost), outcomes
 
     @staticmethod
-    def _moves(model: MoveMDP, s: int) -> dict[int, tuple[Fraction, Outcomes]]:
+    def _moves(model: MoveMDP, s: int, chosen: int) -> tuple[Fraction, Fraction, Outcomes]:
         moves = [int(m) for m in np.flatnonzero(np.isfinite(model.move_costs[s]))]
         p = Fraction(model.p) if len(moves) > 1 else Fraction(1)
         other = (1 - p) / max(1, len(moves) - 1)
-        actions = {}
-        for chosen in moves:
-            outcomes = [(p if m == chosen else other, int(model.successors[s, m])) for m in moves]
-            cost = sum(
-                (p if m == chosen else other) * Fraction(float(model.move_costs[s, m]))
-                for m in moves
-            )
-            actions[chosen] = (Fraction(cost), outcomes)
-        return actions
+        shares = [p if m == chosen else other for m in moves]
+        costs = [
+            share * Fraction(float(model.move_costs[s, m]))
+            for share, m in zip(shares, moves, strict=True)
+        ]
+        outcomes = [
+            (share, int(model.successors[s, m])) for share, m in zip(shares, moves, strict=True)
+        ]
+        return Fraction(sum(costs)), Fraction(sum(map(abs, costs))), outcomes
 
     def q(self, V: Sequence[Fraction], s: int, a: int) -> Fraction:
         cost, outcomes = self.actions[s][a]
         return cost + self.gamma * sum(p * V[t] for p, t in outcomes)
 
     def value(self, policy: Sequence[int]) -> list[Fraction]:
-        """Solve V = c + gamma P V by elimination."""
+        """Return the value of actions."""
+        return self.value_and_sizes(np.array(policy))[0]
+
+    def value_and_sizes(self, policy: Array) -> tuple[list[Fraction], list[Fraction]]:
+        """Return the value of actions (S,) or weights (S, A), and what it were if every cost paid.
+
+        Weights are divided by their sum.  By elimination of V = c + gamma P V.
+        """
         size = len(self.actions)
-        rows = [[Fraction(int(i == j)) for j in range(size)] + [Fraction(0)] for i in range(size)]
+        rows = [[Fraction(int(i == j)) for j in range(size + 2)] for i in range(size)]
         for s, actions in enumerate(self.actions):
-            if actions:
-                cost, outcomes = actions[int(policy[s])]
-                rows[s][size] = cost
+            if not actions:
+                continue
+            if policy.ndim == 1:
+                weights = {int(policy[s]): Fraction(1)}
+            else:
+                weights = {a: Fraction(float(policy[s, a])) for a in actions if policy[s, a] > 0}
+            total = sum(weights.values())
+            for a, weight in weights.items():
+                cost, outcomes = actions[a]
+                rows[s][size] += weight / total * cost
+                rows[s][size + 1] += weight / total * self._sizes[s][a]
                 for p, t in outcomes:
-                    rows[s][t] -= self.gamma * p
+                    rows[s][t] -= self.gamma * p * weight / total
         for i in range(size):
             # The matrix is diagonally dominant: no pivot is 0.
             pivot = rows[i]
@@ -198,7 +226,8 @@ class Exact:
                 if k != i and rows[k][i]:
                     factor = rows[k][i] / pivot[i]
                     rows[k] = [x - factor * y for x, y in zip(rows[k], pivot, strict=True)]
-        return [rows[i][size] / rows[i][i] for i in range(size)]
+        values = [rows[i][size] / rows[i][i] for i in range(size)]
+        return values, [rows[i][size + 1] / rows[i][i] for i in range(size)]
 
     def optimum(self) -> list[Fraction]:
         """Policy iteration: exact, so it ends."""
