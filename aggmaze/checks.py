@@ -115,8 +115,8 @@ def check_gamma(gamma: float) -> float:
         raise TypeError(f"gamma must be a number in [0, 1), got {gamma!r}")
     if gamma == 1:
         raise ValueError(
-            "gamma must be in [0, 1), got 1: undiscounted costs are not supported; take a "
-            "discount near 1, such as 1 - 1/(longest path)"
+            "gamma must be in [0, 1), got 1: total costs are not an objective yet, and a discount "
+            "below 1, however near, is another one, whose best policies can be others"
         )
     if not 0 <= gamma < 1:
         raise ValueError(f"gamma must be in [0, 1), got {gamma!r}")

@@ -308,37 +308,40 @@ def iterate(
     whole = _Whole(V0.copy(), np.empty_like(V0), None, None, None, 0, 0, 0)
     end: tuple[Status, str] | None = None
     try:
-        with compiling.interruptible():
-            while end is None:
-                step = solver.step(whole.V, whole.spare)
-                claim = judge.claim(step, whole.spare)
-                record.add(step, clock.seconds(), judge.bound(claim))
-                whole = whole.after(step, claim)
-                if claim is None and (certify_every or judge.is_due(whole)):
-                    record.set_bound(judge.checked_bound(whole))
-                end = judge.end(step, whole)
-                if end is None and judge.closes(whole):
-                    closed = judge.closed(whole)
-                    if closed is not None:
-                        whole, end = closed
-                if end is None:
-                    end = budget.exhausted(whole.num_iterations, whole.num_updates, record.seconds)
-                if end is not None or judge.has_checked(whole):
-                    record.settle(judge.checked_bound(whole))
-                if callback is not None:
-                    progress = record.progress(functools.partial(judge.values, whole))
-                    if callback(progress) and end is None:
-                        end = Status.INTERRUPTED, "stopped by the callback"
-    except KeyboardInterrupt:
-        end = Status.INTERRUPTED, KEYBOARD
-    except OutOfTimeError:
-        end = budget.out_of_time()
-    clock.lift()
-    try:
+        try:
+            with compiling.interruptible():
+                while end is None:
+                    step = solver.step(whole.V, whole.spare)
+                    claim = judge.claim(step, whole.spare)
+                    record.add(step, clock.seconds(), judge.bound(claim))
+                    whole = whole.after(step, claim)
+                    if claim is None and (certify_every or judge.is_due(whole)):
+                        record.set_bound(judge.checked_bound(whole))
+                    end = judge.end(step, whole)
+                    if judge.closes(whole, end):
+                        closed = judge.closed(whole)
+                        if closed is not None and (end is None or closed[0][0].success):
+                            end, whole = closed
+                    if end is None:
+                        end = budget.exhausted(
+                            whole.num_iterations, whole.num_updates, record.seconds
+                        )
+                    if end is not None or judge.has_checked(whole):
+                        record.settle(judge.checked_bound(whole))
+                    if callback is not None:
+                        progress = record.progress(functools.partial(judge.values, whole))
+                        if callback(progress) and end is None:
+                            end = Status.INTERRUPTED, "stopped by the callback"
+        except KeyboardInterrupt:
+            end = Status.INTERRUPTED, KEYBOARD
+        except OutOfTimeError:
+            end = budget.out_of_time()
+        clock.lift()
         with compiling.interruptible():
             return judge.run(whole, end, record)
     except KeyboardInterrupt:
         # What was found is not lost for the sweep that certifies it.
+        clock.lift()
         return judge.run(whole, (Status.INTERRUPTED, KEYBOARD), record)
 
 
@@ -432,28 +435,29 @@ class _Judge:
             return self._no_better(bound, size)
         return None
 
-    def closes(self, whole: _Whole) -> bool:
-        """Whether it is time to end a long run by policy iteration, if that is short.
+    def closes(self, whole: _Whole, end: tuple[Status, str] | None) -> bool:
+        """Whether it is time to end a run by policy iteration, if that is short.
 
         Where to evaluate a policy exactly is always affordable, a run that goes on and on after its
         policy is right, or nearly so, is ended by the value of that policy, or of what it is
-        improved to: at numbers of sweeps each twice the last.
+        improved to: at numbers of sweeps each twice the last.  And one that is about to give up may
+        do so for no more than the roundings of a V that is far larger than V*.
         """
-        return (
-            self._recentres
-            and len(whole.V) <= MOST_STATES
-            and whole.num_sweeps >= self._next_closing
-        )
+        if not self._recentres or len(whole.V) > MOST_STATES:
+            return False
+        if end is None:
+            return whole.num_sweeps >= self._next_closing
+        return end[0] == Status.STOPPED_SHORT and end is not _OVERFLOW
 
-    def closed(self, whole: _Whole) -> tuple[_Whole, tuple[Status, str]] | None:
-        """Return the exact value of a policy and how it ends the run, if one does.
+    def closed(self, whole: _Whole) -> tuple[tuple[Status, str], _Whole] | None:
+        """Return how the exact value of a policy ends the run, and that value, if one does.
 
-        The first policy is greedy for V; as many are looked at as there were sweeps by the first
-        closing's number, so that they take no larger share of the work.
+        The first policy is greedy for V.  So many are looked at that elimination, S^3 / 3, takes no
+        larger share of the work than the sweeps have taken.
         """
-        num_policies = self._next_closing // _FIRST_CLOSING
-        self._next_closing *= 2
         backups, checked = self._certifier.backups, self._checked
+        num_policies = 1 + 3 * backups.work * self._next_closing // len(whole.V) ** 3
+        self._next_closing *= 2
         policy = np.full(len(whole.V), -1, dtype=np.int32)
         V = whole.values()
         for _ in range(num_policies):
@@ -471,9 +475,9 @@ class _Judge:
             bound, shift = self._bound_and_shift(check)
             end = self._met(bound, self._size(found, shift))
             if end is not None:
-                return found, (end[0], f"{end[1]}, by the exact value of a policy")
+                return (end[0], f"{end[1]}, by the exact value of a policy"), found
             if bound <= _EXACT * check.certificate.allowance:
-                return found, self._no_better(bound, check.size)
+                return self._no_better(bound, check.size), found
         self._checked = checked
         return None
 

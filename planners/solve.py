@@ -218,23 +218,29 @@ def solve(
         if num_iterations is None and tol is None and atol is None:
             tol = certifier.attainable(DEFAULT_TOL)
             if tol > DEFAULT_TOL:
-                lowered = f"; float64 cannot certify the default tol of {DEFAULT_TOL:g} here"
+                lowered = (
+                    f"; tol = {tol:.1e}, since float64 cannot certify the default tol of "
+                    f"{DEFAULT_TOL:g} here"
+                )
     budget = Budget(tol, atol, num_iterations, num_updates, time_limit)
     if budget.has_tolerance:
         certifier.check_attainable(budget.tol if budget.atol is None else None)
-    run = iterate(
-        entry.solver(operators, **arguments),
-        start,
-        certifier,
-        budget,
-        clock,
-        defines_values=normal_end is not None,
-        certify_every=certify == "every",
-        callback=callback,
-    )
+    run: Run | None = None
     try:
+        run = iterate(
+            entry.solver(operators, **arguments),
+            start,
+            certifier,
+            budget,
+            clock,
+            defines_values=normal_end is not None,
+            certify_every=certify == "every",
+            callback=callback,
+        )
         return _result(method, reason, lowered, operators, run, clock)
     except KeyboardInterrupt:
+        if run is None:
+            raise
         # What was found is not lost for the policy that is read off it.
         interrupted = replace(run, status=Status.INTERRUPTED, message=KEYBOARD)
         return _result(method, reason, "", operators, interrupted, clock)

@@ -86,3 +86,43 @@ def test_wrong_command_lines(arguments: list[str], message: str, tmp_path: Path)
     assert re.fullmatch(r"error: .*; see quickstart.py --help\n", done.stderr)
     assert message in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def check_truth(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, SCRIPTS / "check_truth.py", "--in-venv", "--seed", "4", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_random_models_that_hold() -> None:
+    done = check_truth("--models", "30", "--workers", "2", "--time-limit", "60")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"30 of 30 models, 0 wrong, \d+ s\n$", done.stdout)
+
+
+def test_what_is_wrong_with_random_models_is_told() -> None:
+    # Nothing ends in a nanosecond.
+    done = check_truth("--models", "20", "--workers", "1", "--time-limit", "1e-9")
+    assert done.returncode == 1, done.stderr
+    assert re.search(r"model \d+: planners.solve\(", done.stdout)
+    assert "    does not end: bound" in done.stdout
+    again = r"    again: python3 scripts/check_truth.py --seed 4 --time-limit 1e-09 --first \d+ "
+    assert re.search(again + "--models 1\n", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--models", "0"], "--models must be at least 1, got 0"),
+        (["--workers", "0"], "--workers must be at least 1, got 0"),
+        (["--first", "-1"], "--first must be at least 0, got -1"),
+        (["--time-limit", "nan"], "--time-limit must be positive and finite, got nan"),
+    ],
+)
+def test_wrong_numbers_of_random_models(arguments: list[str], message: str) -> None:
+    done = check_truth(*arguments)
+    assert done.returncode == 2
+    assert done.stderr == f"error: {message}; see check_truth.py --help\n"

@@ -17,8 +17,9 @@ from aggmaze.grid import Grid
 from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
 from planners.bellman import UNIT_ROUNDOFF
 from planners.chains import ChainEquations
+from planners.elimination import MOST_STATES
 from planners.policies import policy_model
-from tests.planners.reference import Array, Model, dense, gammas, models, value_of
+from tests.planners.reference import Array, Exact, Model, dense, gammas, models, value_of
 
 MAZES: dict[str, Recipe] = {
     "kruskal": StandardRecipe(),
@@ -200,6 +201,74 @@ def test_rounding_is_what_is_left() -> None:
         size = np.abs(found.values).max()
         left = max(-found.residual_low, found.residual_high)
         assert left <= found.rounding <= 40 * UNIT_ROUNDOFF * size
+
+
+# ---------------------------------------------------------------------------------------------
+# Discounts next to 1.
+
+NEXT_TO_ONE = [0.999999, 1 - 1e-9, 1 - 1e-10, 1 - 1e-11, 1 - 3e-15]
+
+
+def grid_world(size: int) -> tuple[TabularMDP, MoveMDP]:
+    """Sutton and Barto's Example 4.1: two corners end it, each move costs 1, walls hold back."""
+    x, y = np.divmod(np.arange(size**2), size)
+    moves = [(0, 1), (0, -1), (1, 0), (-1, 0)]
+    successors = np.stack(
+        [(x + i).clip(0, size - 1) * size + (y + j).clip(0, size - 1) for i, j in moves], axis=1
+    )
+    costs = np.ones((size**2, 4))
+    costs[[0, -1]] = np.inf
+    model = MoveMDP(successors, costs)
+    return model.to_tabular(), model
+
+
+@pytest.mark.parametrize("gamma", NEXT_TO_ONE)
+def test_random_walks_on_the_grid_world(gamma: float) -> None:
+    weights = np.full((16, 4), 0.25)
+    for model in grid_world(4):
+        V = Exact(model, gamma).value_and_sizes(weights)[0]
+        found = planners.evaluate(model, weights, gamma)
+        np.testing.assert_allclose(found, np.array(V, dtype=np.float64), rtol=1e-14, atol=0)
+        # The book's, of total costs.
+        undiscounted = [0, 14, 20, 22, 14, 18, 20, 20, 20, 20, 18, 14, 22, 20, 14, 0]
+        np.testing.assert_allclose(found, undiscounted, rtol=1e-4 if gamma < 1 - 1e-8 else 1e-7)
+
+
+@pytest.mark.parametrize("gamma", NEXT_TO_ONE)
+def test_rows_that_miss_1_by_rounding(gamma: float) -> None:
+    # Each step costs 1 for ever: 1/(1 - gamma), however the next state is drawn.
+    forever = 1 / (1 - gamma)
+    rng = np.random.default_rng(0)
+    thirds = TabularMDP.from_matrices(np.full((3, 1, 3), 1 / 3), costs=np.ones((3, 1)))
+    drawn = TabularMDP.from_matrices(rng.dirichlet(np.ones(7), (7, 5)), costs=np.ones((7, 5)))
+    slips = [MoveMDP(rng.integers(6, size=(6, 4)), np.ones((6, 4)), p=p) for p in (0.9, 1 / 3)]
+    for model in (thirds, drawn, *slips):
+        size, actions = model.num_states, model.num_actions
+        for policy in (
+            np.zeros(size, dtype=int),
+            np.full((size, actions), 1 / actions),
+            rng.dirichlet(np.ones(actions), size),
+        ):
+            found = planners.evaluate(model, policy, gamma)
+            np.testing.assert_allclose(found, forever, rtol=1e-14)
+
+
+def test_rows_that_miss_1_by_more_are_taken_as_they_are() -> None:
+    for miss in (1e-10, -1e-10):
+        model = TabularMDP.from_matrices([[[1 - miss]]], costs=[[1.0]])
+        found = planners.evaluate(model, [0], 1 - 1e-9)
+        V = Exact(model, 1 - 1e-9).value([0])
+        np.testing.assert_allclose(found, float(V[0]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("gamma", NEXT_TO_ONE)
+def test_random_walks_on_a_grid_too_large_for_elimination(gamma: float) -> None:
+    size = 34
+    model, _ = grid_world(size)
+    assert model.num_states > MOST_STATES
+    weights = np.full((size**2, 4), 0.25)
+    V = by_lu(policy_model(model, weights), gamma)
+    np.testing.assert_allclose(planners.evaluate(model, weights, gamma), V, rtol=1e-11)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,20 +1,27 @@
-"""Ctrl-C, by signal, while a policy is looked at: it ends at once, as Python's own errors do."""
+"""Ctrl-C, by signal: a solve returns its last whole iteration, all else ends at once."""
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
 
 import planners
-from aggmaze import TabularMDP
+from aggmaze import MoveMDP, TabularMDP
 from aggmaze.storage import save_model
+from planners.result import KEYBOARD
+from planners.solve import METHODS
+from tests.planners.reference import Array, dense, random_moves, truth
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to send")
 
@@ -49,6 +56,140 @@ print("ready", flush=True)
 while True:
     call()
 """
+
+
+@functools.cache
+def solved(num_states: int) -> tuple[MoveMDP, Array, float]:
+    """Return a model, its V* at gamma .99, and a bound on the error of that."""
+    model = random_moves(3, num_states, 3, p=0.8)
+    return model, *truth(dense(model), 0.99)
+
+
+class Solves:
+    """Solves by one method, the same again and again, of a model whose V* is known."""
+
+    def __init__(self, method: str, num_states: int, num_iterations: int) -> None:
+        self.model, self.V, self.off = solved(num_states)
+        self._options: dict[str, Any] = {
+            "gamma": 0.99,
+            "method": method,
+            "num_iterations": num_iterations,
+        }
+        if method == "fixed_aggregation":
+            self._options["labels"] = np.arange(num_states) // 2
+        elif method == "adaptive_aggregation":
+            self._options["epsilon"] = 0.5
+        else:
+            self._options["tol"] = 1e-9
+
+    def solve(self, callback: Any = None) -> planners.SolveResult:
+        return planners.solve(self.model, callback=callback, **self._options)
+
+    @functools.cache  # noqa: B019
+    def stopped_at(self, iteration: int) -> planners.SolveResult:
+        return self.solve(lambda progress: progress.iteration == iteration)
+
+    def check(self, result: planners.SolveResult) -> None:
+        """The result is that of a whole iteration, and its bound holds."""
+        assert np.abs(result.values - self.V).max() <= result.bound + self.off
+        if result.num_iterations == 0:
+            assert result.num_updates == len(result.history) == 0
+            return
+        whole = self.stopped_at(result.num_iterations)
+        np.testing.assert_array_equal(result.values, whole.values)
+        np.testing.assert_array_equal(result.policy, whole.policy)
+        assert result.bound == whole.bound
+        assert result.policy_bound == whole.policy_bound
+        assert result.num_updates == whole.num_updates
+        assert result.num_sweeps == whole.num_sweeps
+        np.testing.assert_array_equal(result.history.iteration, whole.history.iteration)
+
+
+def interrupted(call: Callable[[], planners.SolveResult], delay: float) -> Any:
+    """Return what a call returns that a signal strikes after a delay, or before; None if it raises.
+
+    The clock's signal does what Ctrl-C's does, and no thread has to be given its turn first.
+    """
+    result = None
+    struck = False
+
+    def strike(number: int, frame: FrameType | None) -> None:
+        nonlocal struck
+        struck = True
+        signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGALRM, strike)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, delay)
+        result = call()
+        while not struck:
+            time.sleep(0.001)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    return result
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_ctrl_c_at_random_moments_of_a_solve(method: str) -> None:
+    solves = Solves(method, num_states=300, num_iterations=400)
+    seconds = min(solves.solve().seconds for _ in range(3))
+    rng = np.random.default_rng(0)
+    in_time = 0
+    for _ in range(1000):  # about half of them strike between two iterations
+        result = interrupted(solves.solve, rng.uniform(1e-4, seconds + 1e-3))
+        if result is not None:
+            solves.check(result)
+            in_time += result.message == KEYBOARD
+        if in_time == 25:
+            break
+    assert in_time == 25
+
+
+class AtLine:
+    """A tracer that raises as Ctrl-C does before the n-th line of `planners`; 0 for never."""
+
+    def __init__(self, number: int = 0) -> None:
+        self.count = 0
+        self._number = number
+        self._folder = str(ROOT / "planners")
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
+        return self._line if frame.f_code.co_filename.startswith(self._folder) else None
+
+    def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "line":
+            self.count += 1
+            if self.count == self._number:
+                raise KeyboardInterrupt
+        return self._line
+
+    def trace(self, call: Callable[[], planners.SolveResult]) -> planners.SolveResult:
+        before = sys.gettrace()
+        sys.settrace(self)
+        try:
+            return call()
+        finally:
+            sys.settrace(before)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_ctrl_c_before_any_line_of_a_solve(method: str) -> None:
+    solves = Solves(method, num_states=12, num_iterations=12)
+    solves.solve()
+    counted = AtLine()
+    begun = 0
+
+    def note(progress: planners.Progress) -> None:
+        nonlocal begun
+        begun = begun or counted.count
+
+    counted.trace(lambda: solves.solve(note))
+    # From the first iteration's end to the result: as it is without a callback, which has no lines.
+    for number in range(begun, counted.count, 11):
+        result = AtLine(number).trace(solves.solve)
+        solves.check(result)
 
 
 def python(*arguments: str, folder: Path | None = None) -> subprocess.Popen[str]:

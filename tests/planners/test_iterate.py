@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,16 @@ from planners import iterate as loop
 from planners.bellman import Backups
 from planners.iterate import Step
 from planners.solve import METHODS, Method
-from tests.planners.reference import dense, random_moves, random_tabular, truth
+from tests.planners.reference import (
+    Exact,
+    dense,
+    exact_error,
+    methods_for,
+    random_moves,
+    random_tabular,
+    truth,
+    within,
+)
 
 # One state that costs 1 for ever: V* = 1 / (1 - gamma).
 FOREVER = TabularMDP.from_matrices([[[1.0]]], costs=[[1.0]])
@@ -186,6 +197,116 @@ class TestHistory:
             if count <= 16:
                 assert len(history) == count
             np.testing.assert_array_equal(history.num_updates, 40 * history.iteration)
+
+    def test_an_iteration_leaves_nothing_behind(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        # A cycle of two states, whose residual shrinks by gamma an iteration, for very long.
+        monkeypatch.setattr(loop, "_MOST_ROWS", 64)
+        monkeypatch.setattr(loop, "_FIRST_CLOSING", 10**9)
+        model = MoveMDP([[1], [0]], [[1.0], [2.0]])
+        blocks: list[int] = []
+
+        def count(progress: planners.Progress) -> None:
+            if progress.iteration % 20_000 == 0:
+                blocks.append(sys.getallocatedblocks())
+
+        result = planners.solve(
+            model,
+            gamma=0.99999,
+            method="value_iteration",
+            tol=1e-9,
+            num_iterations=60_000,
+            callback=count,
+        )
+        assert result.num_iterations == 60_000
+        assert result.num_certificate_sweeps == 1
+        assert len(result.history) <= 65
+        assert blocks[-1] - blocks[0] <= 1000
+
+
+class TestNextToOne:
+    """No method takes longer than exact evaluation does where discounts are next to 1."""
+
+    # What random testing found: minutes by several methods.
+    FOUND = (
+        TabularMDP.from_matrices(
+            [
+                [[1 / 3, 1 / 3, 0, 1 / 3, 0]],
+                [[1, 0, 0, 0, 0]],
+                [[1, 0, 0, 0, 0]],
+                [[0.5, 0, 0.5, 0, 0]],
+                [[1 / 3, 1 / 3, 0, 1 / 3, 0]],
+            ],
+            costs=[[1.0000000000000002], [1], [1], [1], [1.0000000000000002]],
+        ),
+        MoveMDP(
+            [[5, 4], [4, 4], [2, 4], [5, 3], [1, 3], [2, 1]],
+            [[math.inf, math.inf], [0.5, 2.0], [1.0, 4.0], [4.0, 1.0], [1.0, 0.5], [1.0, 1.0]],
+        ),
+        # Wants a better policy than the one that is greedy after thousands of sweeps.
+        MoveMDP(
+            [[0, 1, 3], [1, 0, 2], [0, 2, 1], [3, 2, 3]],
+            [[0.0, 1.0, 1.0], [0.5, 0.0, 0.5], [1.0, 1.0, 0.5], [0.5, -1.0, 1.0]],
+            p=0.5,
+        ),
+    )
+
+    @staticmethod
+    def check(model: Any, gamma: float, start: float = 0.0) -> None:
+        V = Exact(model, gamma).optimum()
+        for method in methods_for(model):
+            options = {"epsilon": "shrink"} if method == "adaptive_aggregation" else {}
+            V0 = np.linspace(0.0, start, model.num_states)
+            result = planners.solve(model, gamma=gamma, method=method, V0=V0, **options)
+            assert result.status == "converged"
+            assert within(exact_error(result.values, V), result.bound)
+            assert result.num_sweeps <= 2**18
+
+    @pytest.mark.parametrize("gamma", [0.99999, 0.999999, 1 - 1e-9, 1 - 1e-11])
+    @pytest.mark.parametrize("scale", [1.0, 1e160, 1e-160])
+    def test_what_was_found(self, gamma: float, scale: float) -> None:
+        for model in self.FOUND:
+            self.check(model.scaled(scale), gamma)
+
+    @pytest.mark.parametrize("seed", range(12))
+    @pytest.mark.parametrize("num_states", [2, 3, 6])
+    def test_random_models(self, seed: int, num_states: int) -> None:
+        for terminals in (0, 1):
+            for p in (1.0, 0.9, 0.2):
+                moves = random_moves(seed, num_states, 3, p=p, terminals=terminals)
+                self.check(moves, 0.999999)
+            self.check(random_tabular(seed, num_states, 3, terminals=terminals), 0.999999)
+
+    @pytest.mark.parametrize("start", [1e9, -1e9])
+    def test_from_far_away(self, start: float) -> None:
+        for model in (*self.FOUND, random_tabular(0, 6, 3), random_moves(0, 6, 3, p=0.9)):
+            self.check(model, 0.999999, start)
+
+    @pytest.mark.parametrize("method", [m for m in METHODS if "aggregation" not in m])
+    def test_the_default_tol_is_what_can_be_certified(self, method: str) -> None:
+        for model in self.FOUND:
+            result = planners.solve(model, gamma=1 - 1e-9, method=method)
+            told = re.search(
+                r"; tol = (\S+), since float64 cannot certify the default tol of 1e-06 here",
+                result.message,
+            )
+            assert told is not None
+            tol = float(told[1])
+            assert 1e-6 < tol < 1e-2
+            assert result.bound <= 1.05 * tol * np.abs(result.values).max()
+            with pytest.raises(ValueError, match="below what float64 can certify"):
+                planners.solve(model, gamma=1 - 1e-9, method=method, tol=1e-7)
+
+    def test_a_policy_that_is_out_of_reach_is_given_up(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # Where policies cannot be evaluated, sweeps go on as ever.
+        monkeypatch.setattr(loop, "eliminate", lambda chain, gamma: None)
+        model = self.FOUND[1]
+        result = planners.solve(
+            model, gamma=0.99999, method="value_iteration", num_iterations=10_000, tol=1e-6
+        )
+        assert result.status == "stopped_short"
+        assert result.num_iterations == 10_000
 
 
 class TestFixedNumbersOfIterations:

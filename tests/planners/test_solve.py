@@ -45,6 +45,13 @@ def test_gamma_out_of_range(gamma: float) -> None:
         solve(gamma=gamma)
 
 
+def test_gamma_of_1_is_refused_without_advice_to_go_near_it() -> None:
+    with pytest.raises(ValueError, match="total costs are not an objective yet") as refused:
+        solve(gamma=1)
+    assert "best policies can be others" in str(refused.value)
+    assert "take a discount" not in str(refused.value)
+
+
 @pytest.mark.parametrize("gamma", ["0.9", None, True, [0.9], 0.5j])
 def test_gamma_of_another_type(gamma: object) -> None:
     with pytest.raises(TypeError, match=r"gamma must be a number in \[0, 1\)"):
