@@ -119,8 +119,8 @@ def parse_setting(
 
 def _read_layout(layout: Any) -> Any:
     """Return the text in a file where a layout is the name of one, else the layout as it is."""
-    # Path.is_file refuses what is too long for a name, as a maze may be.
-    is_name = isinstance(layout, str) and (layout.endswith(".txt") or os.path.isfile(layout))  # noqa: PTH113
+    # Path.exists refuses what is too long for a name, as a maze may be.
+    is_name = isinstance(layout, str) and (layout.endswith(".txt") or os.path.exists(layout))  # noqa: PTH110
     if not is_name:
         return layout
     with readable_file(layout, "a maze as text") as file:

@@ -100,8 +100,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
       ``P_data``, ``P_indices`` and ``P_indptr``, those of ``scipy.sparse.vstack(matrices).tocsr()``
       with the matrices (S, S) of the actions in their order.
     - ``R``: rewards, shape (S, A) or (S,), or that of ``P``.
-    - ``terminal`` (S,), ``initial`` (S,) and ``action_mask`` (S, A), as for `TabularMDP`, each if
-      it is wanted.
+    - ``terminal`` (S,), or [] for none, ``initial`` (S,) and ``action_mask`` (S, A), as for
+      `TabularMDP`, each if it is wanted.
     - ``order``: the text "ass" for (A, S, S) or "sas" for (S, A, S), where there are as many
       actions as states, so that the shape does not tell.
 
@@ -295,6 +295,11 @@ def _read_matrices(archive: Archive) -> TabularMDP:
         "initial": (_REAL, (num_states,)),
         "action_mask": (_TRUTHS, (num_states, num_actions)),
     }
+    if "terminal" in archive and archive.shape("terminal", 1) == (0,):
+        optional["terminal"] = (
+            _TRUTHS + _REAL,
+            (0,),
+        )  # no state, of whatever kind an empty list is
     expected |= {name: optional[name] for name in optional if name in archive}
     besides = () if is_sparse else ("order",)
     arrays = archive.read(expected, copies=_MATRIX_COPIES, besides=besides)

@@ -128,6 +128,8 @@ def _rows(P: Any) -> tuple[list[Any], int]:
     for state in range(len(P)):
         try:
             actions = P[state]
+            if not hasattr(actions, "__getitem__"):
+                raise ValueError(f"P[{state}] must list its actions, got {actions!r}")
             num_actions = num_actions or len(actions)
             if len(actions) != num_actions or num_actions == 0:
                 raise ValueError(

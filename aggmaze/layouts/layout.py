@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
+from aggmaze.arrays import own
 from aggmaze.checks import check_integer
 from aggmaze.grid import Grid
 
@@ -16,6 +17,8 @@ from aggmaze.grid import Grid
 @dataclass(frozen=True, eq=False)
 class Layout:
     """A grid, the passages between its positions, their heights, and which of them are blocked.
+
+    It owns its arrays as models do: they are copies, and read-only.
 
     Parameters
     ----------
@@ -46,6 +49,10 @@ class Layout:
 
     def __post_init__(self) -> None:
         check_integer("goal", self.goal, below=self.grid.num_states)
+        for name in ("passages", "heights", "blocked"):
+            array = getattr(self, name)
+            if array is not None:
+                object.__setattr__(self, name, own(array, array.dtype))
         if self.blocked is None:
             return
         if self.blocked.shape != (self.grid.num_states,) or self.blocked.dtype != np.bool_:

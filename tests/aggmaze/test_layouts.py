@@ -489,3 +489,18 @@ class TestImages:
         (tmp_path / "picture.png").write_text("nothing to see")
         with pytest.raises(OSError, match="cannot identify image file"):
             heights_from_image(tmp_path / "picture.png")
+
+
+def test_what_the_caller_does_to_its_arrays_changes_no_layout() -> None:
+    grid, blocked = Grid((3, 3)), np.arange(9) == 4
+    passages, heights = open_passages(grid, blocked).copy(), np.linspace(0.0, 1.0, 9)
+    layout = Layout(grid, passages, heights, blocked=blocked)
+    before = passages.copy()
+    passages[...], heights[...], blocked[...] = True, np.nan, False
+    np.testing.assert_array_equal(layout.passages, before)
+    np.testing.assert_array_equal(layout.heights, np.linspace(0.0, 1.0, 9))
+    assert layout.free().sum() == 8
+    for array in (layout.passages, layout.heights, layout.blocked):
+        assert array is not None
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0

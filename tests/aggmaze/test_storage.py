@@ -629,7 +629,7 @@ def gym_json(**changes: Any) -> str:
         (gym_json(P=...), "P must be a list"),
         (gym_json(P={"0": {}}), "P must be a list"),
         (gym_json(P=[]), "no states"),
-        (gym_json(P=[3, 4]), "len()"),
+        (gym_json(P=[3, 4]), "P[0] must list its actions, got 3"),
         (gym_json(P=["ab", "cd"]), "P[0][0]"),
         (gym_json(P=[[[[0.5, 1, -1.0, True]]], [[[1.0, 1, 0.0, True]]]]), "sum to 0.5"),
         (gym_json(P=[[[[1.0, 7, -1.0, True]]], [[[1.0, 1, 0.0, True]]]]), "P[0][0] leads to"),
@@ -698,7 +698,7 @@ def test_a_plain_gymnasium_table(env_id: str, tmp_path: Path) -> None:
         ('{"0": {"0": [[0.5, 0, 0.0, true]]}}', "sum to 0.5"),
         ('{"0": {"0": [[1.0, 3, 0.0, true]]}}', "P[0][0] leads to state 3"),
         ('{"0": {"0": "up"}}', "P[0][0]"),
-        ('{"0": 3}', "len()"),
+        ('{"0": 3}', "P[0] must list its actions, got 3"),
         ("{}", "its format is None, not 'aggmaze gym P 1'; nor is it a plain P"),
         ('{"goal": 3}', "its format is None, not 'aggmaze gym P 1'; nor is it a plain P"),
         ("3", "its format is None"),
@@ -767,6 +767,11 @@ def test_what_matrices_may_say_besides(tmp_path: Path) -> None:
     np.testing.assert_allclose(planners.solve(load_model(path), gamma=0.9).values, [-best, 0.0])
     np.savez(path, **matrices(initial=[0.25, 0.75]))
     assert load_model(path).initial.tolist() == [0.25, 0.75]
+    # No state is terminal, so that nobody asks whether state 1 is meant to pay for ever.
+    np.savez(path, P=[[[0.0, 1.0], [0.0, 1.0]]], R=[0.0, 1.0], terminal=[])
+    model = load_model(path)
+    assert not model.terminal.any()
+    np.testing.assert_allclose(planners.solve(model, gamma=0.9).values, [-9.0, -10.0], atol=1e-4)
 
 
 def test_as_many_actions_as_states(tmp_path: Path) -> None:

@@ -428,6 +428,10 @@ def test_a_maze_in_a_text_file(
     arguments[1] = "layout=maze"
     assert run(monkeypatch, "solve", "StandardMaze-v0", *arguments) == 0
     assert "-1.625 promised" in capsys.readouterr().out
+    Path("mazes").mkdir()
+    arguments[1] = "layout=mazes"
+    assert run(monkeypatch, "solve", "StandardMaze-v0", *arguments) == 2
+    assert "'mazes' is a directory, not a maze as text" in capsys.readouterr().err
 
 
 def test_solve_takes_what_other_programs_write(
