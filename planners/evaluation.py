@@ -44,9 +44,10 @@ def evaluate(
     """Return the costs-to-go of a policy, exact within rounding.
 
     That is: they satisfy their equations but for a residual of the size of rounding, which moves
-    them by at most ``1 / (1 - gamma)`` times as much.  In models of up to 1024 states, where costs
-    have one sign, the relative error of each value is a few roundings whatever gamma is.  Rows of a
-    `MoveMDP` sum to 1; those of a `TabularMDP` count as they are stored.
+    them by at most ``1 / (1 - gamma)`` times as much, or the expected number of steps to a terminal
+    state if that is less.  In models of up to 1024 states the error of each value is a few
+    roundings of what it would be if all costs had one sign, whatever gamma is; probabilities that
+    sum to 1 but for rounding count as if they did.
 
     Parameters
     ----------

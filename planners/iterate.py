@@ -31,6 +31,8 @@ _GRACE = 0.5
 # After so many sweeps the greedy policy of a small model is first evaluated exactly; and where a
 # policy's value ends a run although the tolerance is not met, in allowances for rounding.
 _FIRST_CLOSING, _EXACT = 4096, 2.5
+# Policies that are evaluated, if need be, before a run is given up.
+_LAST_POLICIES = 16
 # How much larger V is than the values where it is on the way to them.
 _FAR = 4
 # Most rows of the history.
@@ -319,7 +321,7 @@ def iterate(
                         record.set_bound(judge.checked_bound(whole))
                     end = judge.end(step, whole)
                     if judge.closes(whole, end):
-                        closed = judge.closed(whole)
+                        closed = judge.closed(whole, end)
                         if closed is not None and (end is None or closed[0][0].success):
                             end, whole = closed
                     if end is None:
@@ -449,7 +451,9 @@ class _Judge:
             return whole.num_sweeps >= self._next_closing
         return end[0] == Status.STOPPED_SHORT and end is not _OVERFLOW
 
-    def closed(self, whole: _Whole) -> tuple[tuple[Status, str], _Whole] | None:
+    def closed(
+        self, whole: _Whole, end: tuple[Status, str] | None
+    ) -> tuple[tuple[Status, str], _Whole] | None:
         """Return how the exact value of a policy ends the run, and that value, if one does.
 
         The first policy is greedy for V.  So many are looked at that elimination, S^3 / 3, takes no
@@ -457,6 +461,8 @@ class _Judge:
         """
         backups, checked = self._certifier.backups, self._checked
         num_policies = 1 + 3 * backups.work * self._next_closing // len(whole.V) ** 3
+        if end is not None:
+            num_policies = max(num_policies, _LAST_POLICIES)
         self._next_closing *= 2
         policy = np.full(len(whole.V), -1, dtype=np.int32)
         V = whole.values()
