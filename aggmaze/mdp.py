@@ -669,7 +669,7 @@ def scaled_costs(
         ``s * width + k`` for a cost of choice ``k`` in state ``s``; by default one each, in order.
     """
     with np.errstate(over="ignore"):
-        scaled = factor * costs
+        scaled = float(factor) * costs
     lost = np.flatnonzero(np.isfinite(costs) & ~np.isfinite(scaled))
     if len(lost):
         state, number = divmod(int(lost[0] if rows is None else rows[lost[0]]), width)
