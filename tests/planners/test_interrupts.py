@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import signal
 import subprocess
@@ -118,6 +119,8 @@ def interrupted(call: Callable[[], planners.SolveResult], delay: float) -> Any:
         struck = True
         signal.default_int_handler(number, frame)
 
+    # A signal that strikes in a callback of the garbage collector (Hypothesis has one) is lost.
+    gc.disable()
     before = signal.signal(signal.SIGALRM, strike)
     try:
         signal.setitimer(signal.ITIMER_REAL, delay)
@@ -128,6 +131,7 @@ def interrupted(call: Callable[[], planners.SolveResult], delay: float) -> Any:
         pass
     finally:
         signal.signal(signal.SIGALRM, before)
+        gc.enable()
     return result
 
 
