@@ -154,6 +154,10 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     except SystemError as error:
-        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+        # Each C function on the way may have complained.
+        reason: BaseException | None = error
+        while isinstance(reason, SystemError):
+            reason = reason.__cause__ or reason.__context__
+        if isinstance(reason, KeyboardInterrupt):
             raise KeyboardInterrupt from None
         raise

@@ -123,9 +123,15 @@ def distances_to(
         -1 where no target can be reached; ``nearest`` is an index into ``targets``.
     """
     backwards = graph.T.tocsr()
-    return _breadth_first(
-        backwards.indptr.astype(np.int64), backwards.indices.astype(np.int32), targets
+    distances, nearest = (np.full(graph.shape[0], -1, dtype=np.int64) for _ in range(2))
+    _breadth_first(
+        backwards.indptr.astype(np.int64),
+        backwards.indices.astype(np.int32),
+        targets,
+        distances,
+        nearest,
     )
+    return distances, nearest
 
 
 def greedy_path(model: Model, policy: NDArray[np.int64], start: int) -> NDArray[np.int64]:
@@ -154,10 +160,12 @@ def greedy_path(model: Model, policy: NDArray[np.int64], start: int) -> NDArray[
 
 
 @njit(cache=True)
-def _breadth_first(indptr, indices, sources):  # type: ignore[no-untyped-def]
+def _breadth_first(indptr, indices, sources, distances, nearest):  # type: ignore[no-untyped-def]
+    """Write what `distances_to` returns, where there is -1 before.
+
+    Ctrl-C while numba makes arrays of what a kernel returns is no KeyboardInterrupt.
+    """
     num_states = len(indptr) - 1
-    distances = np.full(num_states, -1, dtype=np.int64)
-    nearest = np.full(num_states, -1, dtype=np.int64)
     queue = np.empty(num_states, dtype=np.int64)
     count = 0
     for i in range(len(sources)):
@@ -177,7 +185,6 @@ def _breadth_first(indptr, indices, sources):  # type: ignore[no-untyped-def]
                 nearest[following] = nearest[s]
                 queue[count] = following
                 count += 1
-    return distances, nearest
 
 
 def policy_model(
