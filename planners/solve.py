@@ -24,6 +24,7 @@ from planners.adapters import as_model
 from planners.bellman import Backups, backups
 from planners.certificate import LARGEST_START, Certifier
 from planners.choose import choose
+from planners.compiling import interruptible
 from planners.iterate import Budget, Callback, Clock, Run, Solver, iterate
 from planners.krylov import sup_norm
 from planners.policies import greedy_policy, model_values
@@ -113,6 +114,7 @@ AUTO = "auto"
 DEFAULT_TOL = 1e-6
 
 
+@interruptible()
 def solve(
     model_or_env: Any,
     *,
@@ -227,17 +229,18 @@ def solve(
         certifier.check_attainable(budget.tol if budget.atol is None else None)
     run: Run | None = None
     try:
-        run = iterate(
-            entry.solver(operators, **arguments),
-            start,
-            certifier,
-            budget,
-            clock,
-            defines_values=normal_end is not None,
-            certify_every=certify == "every",
-            callback=callback,
-        )
-        return _result(method, reason, lowered, operators, run, clock)
+        with interruptible():
+            run = iterate(
+                entry.solver(operators, **arguments),
+                start,
+                certifier,
+                budget,
+                clock,
+                defines_values=normal_end is not None,
+                certify_every=certify == "every",
+                callback=callback,
+            )
+            return _result(method, reason, lowered, operators, run, clock)
     except KeyboardInterrupt:
         if run is None:
             raise

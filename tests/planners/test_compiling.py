@@ -181,3 +181,21 @@ def test_loading_counts_as_compiling_does() -> None:
         for _ in range(2)
     ]
     assert printed[1] == "0 1 True True\n"
+
+
+def test_ctrl_c_within_numba_is_a_keyboard_interrupt() -> None:
+    def complain(times: int, reason: BaseException) -> None:
+        try:
+            if times == 0:
+                raise reason
+            complain(times - 1, reason)
+        except BaseException as error:
+            raise SystemError("returned a result with an exception set") from error
+
+    for times in range(3):
+        with pytest.raises(KeyboardInterrupt), compiling.interruptible():
+            complain(times, KeyboardInterrupt())
+        with pytest.raises(SystemError), compiling.interruptible():
+            complain(times, ValueError())
+    with pytest.raises(SystemError, match="mine"), compiling.interruptible():
+        raise SystemError("mine")
