@@ -8,12 +8,12 @@
 
 from aggmaze.env_model import NoModelError
 from planners.adapters import as_model
-from planners.diagnostics import Arrival, ArrivalProgress, arrival
+from planners.advice import with_regret, with_shaping
+from planners.arrival import Arrival, ArrivalProgress, arrival
 from planners.evaluation import evaluate
 from planners.iterate import Progress
 from planners.normalize import normalized
 from planners.policies import greedy, q_values
-from planners.regret import with_regret, with_shaping
 from planners.result import History, NotSolvedError, SolveResult, Status
 from planners.rollout import RolloutProgress, Rollouts, rollout
 from planners.solve import METHODS, solve

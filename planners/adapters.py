@@ -15,7 +15,7 @@ from aggmaze.formats.discrete_dp import is_discrete_dp
 from aggmaze.formats.outcomes import is_outcome
 from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
-from planners.bellman import Model
+from planners.engine import Model
 
 _BOOLEANS = (bool, np.bool_)
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from aggmaze.checks import check_positive
 from aggmaze.mdp import readonly
-from planners.threads import over_blocks
+from planners.kernels.threads import over_blocks
 
 # States in a block.  As many bins are counted by block at most, so that the counts are no more than
 # the states.

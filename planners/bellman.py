@@ -3,30 +3,26 @@
     (TV)(s) = T_s(V) = min_a c(s,a) + gamma sum_s' P(s'|s,a) V(s')
 
 over the available actions of ``s``; ``T_s(V) = 0`` in terminal states.  Solvers are written on the
-small interface `Backups`; the formulas are in `planners.kernels`, once for each layout.  Values do
+small interface `Engine`; the formulas are in `planners.kernels`, once for each layout.  Values do
 not depend on the number of threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cached_property
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.mdp import TabularMDP, readonly
 from aggmaze.move_mdp import MoveMDP
-from planners import compiling
-from planners.kernels import moves, sparse
-from planners.kernels.choice import IN_ORDER
-from planners.kernels.choice import UNIT_ROUNDOFF as UNIT_ROUNDOFF
-from planners.threads import over_blocks
-
-Model = TabularMDP | MoveMDP
+from planners.engine import Engine, Model, Sweep
+from planners.kernels import compiling, moves, sparse
+from planners.kernels.pieces import IN_ORDER, UNIT_ROUNDOFF
+from planners.kernels.threads import over_blocks
 
 # Covers what results below the least normal number lose beyond that.
 UNDERFLOW = float(np.finfo(np.float64).tiny)
@@ -37,142 +33,12 @@ LEAST_VECTOR_WORK = 1 << 16
 compiling.watch()
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """What one full sweep ``out = TV`` saw.
-
-    Parameters
-    ----------
-    residual_low, residual_high : float
-        Extremes of ``TV - V`` over all states.
-    low, high : float
-        Extremes of ``TV``.
-    in_place : bool
-        Whether states were backed up one after another, each from the new values of those before
-        it; V is then what there was before.
-    image : ndarray of float, shape (S,), optional
-        The array that received TV, so that no other is taken for it; None for a sweep by a policy
-        or on other costs, whose image is not TV.
-    """
-
-    residual_low: float
-    residual_high: float
-    low: float
-    high: float
-    in_place: bool = False
-    image: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def residual(self) -> float:
-        """Sup norm of ``TV - V``."""
-        return max(-self.residual_low, self.residual_high)
-
-
 def _no_limit() -> None:
     """Let every loop go on."""
 
 
-class Backups(Protocol):
-    """Backups of one model at one discount: all that a solver sees of the two."""
-
-    @property
-    def model(self) -> Model:
-        """The model."""
-
-    @property
-    def gamma(self) -> float:
-        """The discount."""
-
-    @property
-    def max_cost(self) -> float:
-        """Largest size of the cost of an available action."""
-
-    @property
-    def num_threads(self) -> int:
-        """Number of threads that sweeps may use; no value depends on it."""
-
-    @property
-    def checkpoint(self) -> Callable[[], None]:
-        """What long loops call now and then; raises where time is up."""
-
-    @property
-    def tables(self) -> tuple[NDArray[Any], ...]:
-        """The read-only arrays that the kernels of the layout take first."""
-
-    @property
-    def work(self) -> int:
-        """Outcomes that a full sweep reads."""
-
-    @property
-    def row_error(self) -> float:
-        """Largest distance of the sum of a row of probabilities from 1."""
-
-    @property
-    def most_left(self) -> float:
-        """Largest probability, over states and actions, of a next state that is not terminal."""
-
-    def sweep(
-        self,
-        V: NDArray[np.float64],
-        out: NDArray[np.float64],
-        actions: NDArray[np.int32] | None = None,
-    ) -> Sweep:
-        """Write TV into ``out``, shape (S,) both, and return its extremes.
-
-        Where asked for, write the first action that attains it into ``actions``, shape (S,).
-        """
-
-    def gauss_seidel(
-        self,
-        V: NDArray[np.float64],
-        order: NDArray[np.int32] | None = None,
-        reverse: bool = False,
-    ) -> Sweep:
-        """Back up each state in place, with its loops to itself solved for, in an order of states.
-
-        By default the order of the states, or its reverse.
-        """
-
-    def policy_sweep(
-        self, policy: NDArray[np.int32], V: NDArray[np.float64], out: NDArray[np.float64]
-    ) -> Sweep:
-        """Write ``c_pi + gamma P_pi V`` into ``out`` for a policy of available actions."""
-
-    def aggregated(
-        self,
-        states: NDArray[np.int64],
-        W: NDArray[np.float64],
-        labels: NDArray[np.int32],
-        out: NDArray[np.float64],
-    ) -> None:
-        """Write ``T_s V~`` of each listed state into ``out``, where ``V~(s) = W[labels[s]]``."""
-
-    def q_values(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return ``c(s,a) + gamma sum P V``, shape (S, A); +inf where masked."""
-
-    def greedy(
-        self,
-        V: NDArray[np.float64],
-        distances: Callable[[], NDArray[np.float64]],
-        slack: float,
-        tie: float,
-    ) -> NDArray[np.int64]:
-        """Return the action of least expected distance among those within ``slack`` of the best.
-
-        Among several of that distance, the first whose value is within ``tie`` of their best.  The
-        distances of all states are asked for only where some state has a choice.
-        """
-
-    def rounding(self, max_value: float) -> float:
-        """Bound the error of a computed ``T_s V`` where ``max_value`` bounds |V| and |TV|."""
-
-    @property
-    def least_rounding(self) -> float:
-        """The least share of ``max_value`` that `rounding` can come to, whatever the costs."""
-
-
-class _CompiledBackups:
-    """Backups by the kernels of a layout."""
+class _CompiledEngine:
+    """Engine by the kernels of a layout."""
 
     def __init__(
         self,
@@ -297,8 +163,8 @@ class _CompiledBackups:
         )
 
 
-class MoveBackups(_CompiledBackups):
-    """Backups of a `MoveMDP`."""
+class MoveEngine(_CompiledEngine):
+    """Engine of a `MoveMDP`."""
 
     def __init__(
         self,
@@ -375,8 +241,8 @@ class MoveBackups(_CompiledBackups):
         return _rounding(self._operations, size, max_value)
 
 
-class SparseBackups(_CompiledBackups):
-    """Backups of a `TabularMDP`."""
+class SparseEngine(_CompiledEngine):
+    """Engine of a `TabularMDP`."""
 
     def __init__(
         self,
@@ -453,13 +319,13 @@ def _rounding(operations: float, size: float, max_value: float) -> float:
     return operations * UNIT_ROUNDOFF * size + UNDERFLOW
 
 
-def backups(
+def local_engine(
     model: Model,
     gamma: float,
     num_threads: int = 1,
     checkpoint: Callable[[], None] = _no_limit,
     costs: NDArray[np.float64] | None = None,
-) -> Backups:
+) -> Engine:
     """Return the backups of a model at a discount in [0, 1).
 
     Parameters
@@ -474,5 +340,5 @@ def backups(
         write to it in between.  The size of costs is taken once.
     """
     if isinstance(model, MoveMDP):
-        return MoveBackups(model, gamma, num_threads, checkpoint, costs)
-    return SparseBackups(model, gamma, num_threads, checkpoint, costs)
+        return MoveEngine(model, gamma, num_threads, checkpoint, costs)
+    return SparseEngine(model, gamma, num_threads, checkpoint, costs)

@@ -22,7 +22,7 @@ A sweep in place computes V'(s) = T_s(M) + e_s from a mixture M of V and V', wit
 for any D from (gamma d + e) / (1 - gamma) on, and V* <= V' + D.  It holds too where a state's loops
 to itself are solved for, since V'(s) then is among what M holds.
 
-The computed TV is off by at most `Backups.rounding`, so the range of r is widened by that before
+The computed TV is off by at most `Engine.rounding`, so the range of r is widened by that before
 use, and the result by the roundings of this file.  Kernels skip what is no number when they look
 for extremes, so only `Certifier.check`, which looks at the values themselves, certifies a result.
 """
@@ -35,8 +35,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.bellman import UNIT_ROUNDOFF, Backups, Sweep
-from planners.krylov import sup_norm
+from planners.engine import Engine, Sweep
+from planners.kernels.pieces import UNIT_ROUNDOFF
+from planners.kernels.vectors import sup_norm
 
 #: No cost-to-go may be larger: sums of a few such numbers and of costs do not overflow.
 LARGEST_VALUE = 1e300
@@ -133,17 +134,17 @@ class Check:
 class Certifier:
     """Turns what a sweep saw into bounds on V*."""
 
-    def __init__(self, backups: Backups) -> None:
-        self.backups = backups
-        self._gamma = backups.gamma
-        terminal = backups.model.terminal
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._gamma = engine.gamma
+        terminal = engine.model.terminal
         self._terminal = np.flatnonzero(terminal)
         self._some_terminal, self._all_terminal = bool(terminal.any()), bool(terminal.all())
         # gamma times the largest and the least sum of a row, and the largest over states that are
         # not terminal.
-        gamma, error = backups.gamma, backups.row_error
+        gamma, error = engine.gamma, engine.row_error
         self._largest, self._least = gamma * (1 + error), gamma * (1 - error)
-        self._largest_left = gamma * (min(1.0, backups.most_left) + error)
+        self._largest_left = gamma * (min(1.0, engine.most_left) + error)
 
     def of_argument(self, sweep: Sweep, anchored: bool = False) -> Certificate:
         """Return the bounds on ``V* - V`` for the V that was swept, not in place.
@@ -176,7 +177,7 @@ class Certifier:
 
         What is no number, or too large to compute with, leaves nothing known.
         """
-        sweep = self.backups.sweep(V, image)
+        sweep = self.engine.sweep(V, image)
         anchored = not V[self._terminal].any()
         certificate = self.of_argument(sweep, anchored)
         size, image_size = sup_norm(V), sup_norm(image)
@@ -195,7 +196,7 @@ class Certifier:
         """The least bound, relative to max|V|, that rounding leaves any V; inf where none is."""
         if not self._largest_left < 1:
             return math.inf
-        share = self.backups.least_rounding + self._gamma * self.backups.row_error
+        share = self.engine.least_rounding + self._gamma * self.engine.row_error
         return share / (1 - self._largest_left)
 
     def attainable(self, tol: float) -> float:
@@ -204,7 +205,7 @@ class Certifier:
 
     def check_attainable(self, tol: float | None) -> None:
         """Refuse a tolerance that no values meet; None stands for one that is absolute."""
-        gamma, least = self.backups.gamma, self.least_tol
+        gamma, least = self.engine.gamma, self.least_tol
         if tol is not None and tol < least:
             raise ValueError(
                 f"tol = {tol!r} is below what float64 can certify for this model at gamma = "
@@ -230,8 +231,8 @@ class Certifier:
         """Return a bound on the error of each backup of a sweep."""
         max_value = max(-sweep.low, sweep.high) + sweep.residual
         # Rows that miss 1 are taken for rounded ones: the bounds cover those that were meant.
-        missing = self._gamma * self.backups.row_error * max_value
-        rounding = self.backups.rounding(max_value) + missing
+        missing = self._gamma * self.engine.row_error * max_value
+        rounding = self.engine.rounding(max_value) + missing
         # Twice that is what solving for loops adds.
         return 2 * rounding if sweep.in_place else rounding
 

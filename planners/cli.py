@@ -28,16 +28,16 @@ from aggmaze.play import play
 from aggmaze.settings import make_env, parse_settings
 from aggmaze.storage import load_gym_P, load_model, save_gym_P, save_model
 from planners.adapters import as_model
-from planners.bellman import Model
-from planners.diagnostics import Arrival, arrival, describe_arrival
+from planners.advice import adviser
+from planners.arrival import Arrival, arrival, describe_arrival
+from planners.engine import Model
 from planners.iterate import Clock, Progress
-from planners.play import adviser
+from planners.kernels.threads import num_cores
 from planners.plotting import check_matplotlib, figure_format, plot_plan, save_figure
 from planners.policies import greedy_path
 from planners.result import SolveResult, Status
 from planners.rollout import Rollouts, rollout
 from planners.solve import AUTO, METHODS, check_limits, check_method, solve
-from planners.threads import num_cores
 from planners.waiting import Waiting
 
 
@@ -403,10 +403,10 @@ def reproduce_command(
     """Repeat the paper's experiments, and print our numbers beside the published ones."""
     # Here, since no other command needs them.
     from planners.experiments import EXPERIMENTS
-    from planners.experiments.progress import ProgressBar
-    from planners.experiments.report import section_lines
-    from planners.experiments.reproduce import reproduce
-    from planners.experiments.runner import dask_cluster, process_pool
+    from planners.experiments.reporting.report import section_lines
+    from planners.experiments.running.progress import ProgressBar
+    from planners.experiments.running.reproduce import reproduce
+    from planners.experiments.running.runner import dask_cluster, process_pool
 
     if show_list:
         for experiment in EXPERIMENTS.values():

@@ -1,9 +1,9 @@
 """The exact value of a policy.
 
 A policy turns a model into one with a single action, whose optimum is the policy's value.  In small
-models it is found by elimination without subtractions (`planners.elimination`), which is accurate
+models it is found by elimination without subtractions (`linear.elimination`), which is accurate
 however near gamma is to 1; in others the linear equations are solved until their residual is down
-to rounding (`planners.chains`).  Where that fails, value iteration on that model goes on from
+to rounding (`linear.chain`).  Where that fails, value iteration on that model goes on from
 there, as far as float64 can certify.
 """
 
@@ -18,13 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 from aggmaze.checks import check_gamma
 from aggmaze.mdp import TabularMDP
 from planners.adapters import as_model
-from planners.bellman import backups
+from planners.bellman import local_engine
 from planners.certificate import Certifier
-from planners.chains import ChainEquations
-from planners.compiling import interruptible
-from planners.elimination import MOST_STATES, eliminate
 from planners.iterate import Budget, Clock, iterate
-from planners.krylov import sup_norm
+from planners.kernels.compiling import interruptible
+from planners.kernels.vectors import sup_norm
+from planners.linear.chain import ChainEquations
+from planners.linear.elimination import MOST_STATES, eliminate
 from planners.policies import policy_model
 from planners.result import SolveResult, Status
 from planners.solvers.value_iteration import ValueIteration
@@ -100,10 +100,10 @@ def _values(chain: TabularMDP, gamma: float) -> NDArray[np.float64]:
     if max(-found.residual_low, found.residual_high) <= found.rounding:
         return found.values
     clock = Clock()
-    operators = backups(chain, gamma)
-    certifier = Certifier(operators)
+    engine = local_engine(chain, gamma)
+    certifier = Certifier(engine)
     run = iterate(
-        ValueIteration(operators),
+        ValueIteration(engine),
         found.values,
         certifier,
         Budget(tol=certifier.attainable(0.0), num_iterations=_MOST_SWEEPS),

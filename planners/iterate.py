@@ -18,11 +18,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from planners import compiling
-from planners.bellman import UNIT_ROUNDOFF, Backups, Sweep
 from planners.certificate import Certificate, Certifier, Check
-from planners.elimination import MOST_STATES, eliminate
-from planners.krylov import sup_norm
+from planners.engine import Engine, Sweep
+from planners.kernels import compiling
+from planners.kernels.pieces import UNIT_ROUNDOFF
+from planners.kernels.vectors import sup_norm
+from planners.linear.elimination import MOST_STATES, eliminate
 from planners.policies import policy_model
 from planners.result import KEYBOARD, History, Status
 
@@ -46,9 +47,9 @@ class Step:
     Parameters
     ----------
     num_updates : int
-        Backups made, those by a policy included.
+        Engine made, those by a policy included.
     sweep : Sweep, optional
-        What `Backups.sweep` or `Backups.gauss_seidel` returned, where that made the new V in
+        What `Engine.sweep` or `Engine.gauss_seidel` returned, where that made the new V in
         ``out``: it certifies the new V for nothing.  Without it the loop makes sweeps of its own.
     num_megastates : int
         K where the iteration was aggregated, else 0.
@@ -362,8 +363,8 @@ class _Judge:
         self._recentres = budget.has_tolerance and not defines_values
         # Such values may be other than 0 in terminal states.
         self._anchored = not defines_values
-        self._terminal = certifier.backups.model.terminal
-        self._floor = _Floor(certifier.backups)
+        self._terminal = certifier.engine.model.terminal
+        self._floor = _Floor(certifier.engine)
         self._checked: tuple[_Whole, Check] | None = None
         # Updates when something was last known of V.
         self._updates_known = 0
@@ -459,8 +460,8 @@ class _Judge:
         The first policy is greedy for V.  So many are looked at that elimination, S^3 / 3, takes no
         larger share of the work than the sweeps have taken.
         """
-        backups, checked = self._certifier.backups, self._checked
-        num_policies = 1 + 3 * backups.work * self._next_closing // len(whole.V) ** 3
+        engine, checked = self._certifier.engine, self._checked
+        num_policies = 1 + 3 * engine.work * self._next_closing // len(whole.V) ** 3
         if end is not None:
             num_policies = max(num_policies, _LAST_POLICIES)
         self._next_closing *= 2
@@ -469,10 +470,10 @@ class _Judge:
         for _ in range(num_policies):
             self.num_sweeps += 1
             last = policy.copy()
-            backups.sweep(V, whole.spare, policy)
+            engine.sweep(V, whole.spare, policy)
             if np.array_equal(policy, last):
                 break
-            value = eliminate(policy_model(backups.model, policy), backups.gamma)
+            value = eliminate(policy_model(engine.model, policy), engine.gamma)
             if value is None:
                 break
             V = value
@@ -587,8 +588,8 @@ def _confirm(claim: Certificate, found: Certificate) -> None:
 class _Floor:
     """Tells when rounding keeps the bound from getting smaller."""
 
-    def __init__(self, backups: Backups) -> None:
-        gamma = backups.gamma
+    def __init__(self, engine: Engine) -> None:
+        gamma = engine.gamma
         # In exact arithmetic this many sweeps halve the range of the residual: where they do not,
         # rounding may have the better of it.
         self._window = max(1, math.ceil(math.log(0.5) / math.log(gamma))) if gamma > 0 else 1
@@ -596,7 +597,7 @@ class _Floor:
         # after a window, r <= 5 d / (1 - gamma), and the bound 2.5 allowances / (1 - gamma).
         # A method that stays above that has reasons of its own.
         self._level = 8 / (1 - gamma)
-        self._max_cost = backups.max_cost
+        self._max_cost = engine.max_cost
         # Least range before this window, and in it.
         self._before = self._least = math.inf
         self._count = 0

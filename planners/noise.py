@@ -1,4 +1,4 @@
-"""Backups of a model whose action costs a solver knows only with noise.
+"""Engine of a model whose action costs a solver knows only with noise.
 
     T'_s(V) = min_a c(s,a) + noise(s,a) + gamma sum_s' P(s'|s,a) V(s')
 
@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.move_mdp import MoveMDP
-from planners.bellman import Backups, Sweep, backups
+from planners.bellman import local_engine
+from planners.engine import Engine, Sweep
 
 NOISES = ("once", "fresh")
 
@@ -41,7 +42,7 @@ class NoisyBackups:
 
     Parameters
     ----------
-    true : Backups
+    true : Engine
         Of the model without noise.
     sigma : float
         Standard deviation of the noise on the cost of each action, in the unit of the costs.
@@ -50,7 +51,7 @@ class NoisyBackups:
     rng : Generator
     """
 
-    def __init__(self, true: Backups, sigma: float, noise: str, rng: np.random.Generator) -> None:
+    def __init__(self, true: Engine, sigma: float, noise: str, rng: np.random.Generator) -> None:
         self._sigma = float(sigma)
         self._is_fresh = noise == "fresh"
         self._rng = rng
@@ -63,7 +64,7 @@ class NoisyBackups:
             self._costs, self._extra = model.costs, _on_actions
         # The backups read this array, so that fresh noise need not make a model each time.
         self._noisy_costs = self._costs.copy()
-        self._backups = backups(
+        self._engine = local_engine(
             model, true.gamma, true.num_threads, true.checkpoint, self._noisy_costs
         )
         self._draw(slice(None))
@@ -72,7 +73,7 @@ class NoisyBackups:
         """Write ``T'V`` into ``out``; the extremes are those of ``T'V``, which is no image of T."""
         if self._is_fresh:
             self._draw(slice(None))
-        return replace(self._backups.sweep(V, out), image=None)
+        return replace(self._engine.sweep(V, out), image=None)
 
     def aggregated(
         self,
@@ -87,7 +88,7 @@ class NoisyBackups:
         """
         if self._is_fresh:
             self._draw(states)
-        self._backups.aggregated(states, W, labels, out)
+        self._engine.aggregated(states, W, labels, out)
 
     def _draw(self, rows: Rows) -> None:
         costs = self._costs[rows]

@@ -8,8 +8,9 @@ import numpy as np
 
 from aggmaze.checks import check_gamma, check_positive
 from planners.adapters import as_model
-from planners.bellman import Model, backups
+from planners.bellman import local_engine
 from planners.certificate import Certifier
+from planners.engine import Model
 from planners.solve import solve
 
 # Relative accuracy of the scale, where float64 can certify it.
@@ -50,7 +51,7 @@ def normalized(
     """
     check_positive("max_cost_to_go", max_cost_to_go)
     model = as_model(model_or_env)
-    certifier = Certifier(backups(model, check_gamma(gamma)))
+    certifier = Certifier(local_engine(model, check_gamma(gamma)))
     tol = certifier.attainable(_TOL)
     certifier.check_attainable(tol)
     result = solve(model, gamma=gamma, tol=tol).require()  # there is no approximate scale

@@ -13,8 +13,9 @@ from aggmaze.checks import as_float, check_gamma, is_real
 from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
 from planners.adapters import as_model
-from planners.bellman import Backups, Model, backups
-from planners.compiling import interruptible
+from planners.bellman import local_engine
+from planners.engine import Engine, Model
+from planners.kernels.compiling import interruptible
 from planners.result import SolveResult
 
 
@@ -39,7 +40,7 @@ def q_values(model_or_env: Any, V: ArrayLike, gamma: float) -> NDArray[np.float6
     """
     model = as_model(model_or_env)
     full = model_values(model, V)
-    Q = backups(model, check_gamma(gamma)).q_values(full)
+    Q = local_engine(model, check_gamma(gamma)).q_values(full)
     return Q[: model.num_states - model.num_added_states]
 
 
@@ -75,12 +76,12 @@ def greedy(model_or_env: Any, V: ArrayLike, gamma: float, slack: float = 0.0) ->
     if not slack >= 0:
         raise ValueError(f"slack must not be negative, got {slack!r}")
     full = model_values(model, V)
-    policy = greedy_policy(backups(model, check_gamma(gamma)), full, slack, tie=slack)
+    policy = greedy_policy(local_engine(model, check_gamma(gamma)), full, slack, tie=slack)
     return policy[: model.num_states - model.num_added_states]
 
 
 def greedy_policy(
-    backups: Backups, V: NDArray[np.float64], slack: float, tie: float
+    engine: Engine, V: NDArray[np.float64], slack: float, tie: float
 ) -> NDArray[np.int64]:
     """Return the greedy policy of all states of a model, as `greedy` describes it.
 
@@ -89,11 +90,11 @@ def greedy_policy(
     """
 
     def distances() -> NDArray[np.float64]:
-        steps = steps_to_terminal(backups.model)
+        steps = steps_to_terminal(engine.model)
         # A state that cannot arrive counts as farther than any that can.
-        return np.where(steps < 0, backups.model.num_states, steps).astype(np.float64)
+        return np.where(steps < 0, engine.model.num_states, steps).astype(np.float64)
 
-    return backups.greedy(V, distances, slack, tie)
+    return engine.greedy(V, distances, slack, tie)
 
 
 def steps_to_terminal(model: Model) -> NDArray[np.int64]:

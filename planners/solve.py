@@ -21,12 +21,14 @@ from aggmaze.checks import (
     shown,
 )
 from planners.adapters import as_model
-from planners.bellman import Backups, backups
+from planners.auto import choose
+from planners.bellman import local_engine
 from planners.certificate import LARGEST_START, Certifier
-from planners.choose import choose
-from planners.compiling import interruptible
+from planners.engine import Engine
 from planners.iterate import Budget, Callback, Clock, Run, Solver, iterate
-from planners.krylov import sup_norm
+from planners.kernels.compiling import interruptible
+from planners.kernels.threads import check_num_threads
+from planners.kernels.vectors import sup_norm
 from planners.policies import greedy_policy, model_values
 from planners.result import KEYBOARD, SolveResult, Status
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
@@ -43,7 +45,6 @@ from planners.solvers.modified_policy_iteration import (
 )
 from planners.solvers.policy_iteration import PolicyIteration
 from planners.solvers.value_iteration import ValueIteration
-from planners.threads import check_num_threads
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def solve(
         Discount in [0, 1).
     method : str
         A key of `METHODS`, or "auto", which chooses one from cheap measurements of the model
-        (`planners.choose`); the result says which and why.
+        (`planners.auto`); the result says which and why.
     tol, atol : float, optional
         Converged once ``bound <= max(atol, tol * max|V|)``.  Without either, and without
         ``num_iterations`` or ``num_updates``, exact methods run to ``tol = 1e-6``, or where float64
@@ -211,9 +212,9 @@ def solve(
         arguments["rng"] = np.random.default_rng(seed)
     normal_end = entry.num_iterations(method_options)
     start = np.zeros(model.num_states) if V0 is None else model_values(model, V0)
-    operators = backups(model, gamma, check_num_threads(num_threads), clock.check)
-    certifier = Certifier(operators)
-    _check_size(operators, start)
+    engine = local_engine(model, gamma, check_num_threads(num_threads), clock.check)
+    certifier = Certifier(engine)
+    _check_size(engine, start)
     lowered = ""
     if num_iterations is None and num_updates is None:
         num_iterations = normal_end
@@ -231,7 +232,7 @@ def solve(
     try:
         with interruptible():
             run = iterate(
-                entry.solver(operators, **arguments),
+                entry.solver(engine, **arguments),
                 start,
                 certifier,
                 budget,
@@ -240,29 +241,29 @@ def solve(
                 certify_every=certify == "every",
                 callback=callback,
             )
-            return _result(method, reason, lowered, operators, run, clock)
+            return _result(method, reason, lowered, engine, run, clock)
     except KeyboardInterrupt:
         if run is None:
             raise
         # What was found is not lost for the policy that is read off it.
         interrupted = replace(run, status=Status.INTERRUPTED, message=KEYBOARD)
-        return _result(method, reason, "", operators, interrupted, clock)
+        return _result(method, reason, "", engine, interrupted, clock)
 
 
 def _result(
-    method: str, reason: str, lowered: str, operators: Backups, run: Run, clock: Clock
+    method: str, reason: str, lowered: str, engine: Engine, run: Run, clock: Clock
 ) -> SolveResult:
     """Read the policy off the values, and say what it loses at most."""
-    model, gamma, check = operators.model, operators.gamma, run.check
+    model, gamma, check = engine.model, engine.gamma, run.check
     # It is read off V before it was moved to the middle: next to terminal states, which are not
     # moved, the middle has a larger residual.
     V = run.V
     bound = check.bound()
-    rounding = operators.rounding(check.size + bound) if bound < math.inf else 0.0
+    rounding = engine.rounding(check.size + bound) if bound < math.inf else 0.0
     # What of a difference between two actions the bound and rounding leave open: giving it up
     # for progress costs a policy no more than one bound.
     slack = (1 - gamma) * run.bound + 2 * rounding if run.bound < math.inf else 0.0
-    policy = greedy_policy(operators, V, slack, tie=2 * rounding)
+    policy = greedy_policy(engine, V, slack, tie=2 * rounding)
     listed = model.num_states - model.num_added_states
     labels = run.labels
     return SolveResult(
@@ -270,7 +271,7 @@ def _result(
         policy=policy[:listed].copy(),
         bound=run.bound,
         # An action within the slack may cost so much more, and be rounded accordingly.
-        policy_bound=check.policy_bound(slack + operators.rounding(slack)),
+        policy_bound=check.policy_bound(slack + engine.rounding(slack)),
         status=run.status,
         message=run.message + (lowered if run.status.success else ""),
         method=method,
@@ -319,19 +320,19 @@ def check_method(name: str, options: dict[str, Any]) -> Any:
     return None if kind is None else kind(**options)
 
 
-def _check_size(operators: Backups, start: NDArray[np.float64]) -> None:
+def _check_size(engine: Engine, start: NDArray[np.float64]) -> None:
     """Refuse costs and values so large that costs-to-go overflow on the way to them."""
-    most = (1 - operators.gamma) * LARGEST_START
+    most = (1 - engine.gamma) * LARGEST_START
     what = "costs (or rewards) have"
-    size = operators.max_cost
+    size = engine.max_cost
     if not size <= most:
         raise ValueError(
-            f"{what} sizes up to {size:g}, which at gamma = {operators.gamma!r} is too much for "
+            f"{what} sizes up to {size:g}, which at gamma = {engine.gamma!r} is too much for "
             f"float64: at most {most:.3g} will do; measure them in another unit"
         )
     if not sup_norm(start) <= most:
         raise ValueError(
-            f"V0 has sizes up to {sup_norm(start):g}, which at gamma = {operators.gamma!r} is too "
+            f"V0 has sizes up to {sup_norm(start):g}, which at gamma = {engine.gamma!r} is too "
             f"much for float64: at most {most:.3g} will do"
         )
 

@@ -26,7 +26,7 @@ def demonstrate(out: Path) -> None:
 
     import planners
     from aggmaze.files import atomic_file
-    from planners.diagnostics import describe_arrival
+    from planners.arrival import describe_arrival
     from planners.plotting import plot_megastates, plot_plan, save_figure
     from planners.policies import greedy_path
 

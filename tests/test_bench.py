@@ -221,7 +221,7 @@ def test_slopes_are_those_of_powers() -> None:
 
 def test_the_stream_reads_the_tables_whole() -> None:
     model = CASES.case("slip-terrain-20")(0)
-    words = LIMIT.tables_as_words(LIMIT.backups(model, 0.9, 1))
+    words = LIMIT.tables_as_words(LIMIT.engine(model, 0.9, 1))
     nbytes = model.successors.nbytes + model.move_costs.nbytes
     assert sum(table.nbytes for table in words) == nbytes
     V, out = np.arange(400.0), np.zeros(400)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.bellman import Model
+from planners.engine import Model
 from planners.iterate import Progress
 from planners.solve import solve
 

@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 from aggmaze.move_mdp import MoveMDP
 from planners.aggregation import aggregate_by_value
 from planners.evaluation import evaluate
-from planners.experiments import figures, mazes
+from planners.experiments import mazes
 from planners.experiments.algorithm3 import seeds
 from planners.experiments.mazes import Maze
-from planners.experiments.tasks import (
+from planners.experiments.reporting import figures
+from planners.experiments.running.tasks import (
     Configuration,
     Experiment,
     Outcome,

@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.cartpole import Cells, Physics, cartpole_model
-from planners.experiments import figures
 from planners.experiments.algorithm3 import STEPS, seeds
-from planners.experiments.statistics import Estimate, estimate
-from planners.experiments.tasks import (
+from planners.experiments.reporting import figures
+from planners.experiments.reporting.statistics import Estimate, estimate
+from planners.experiments.running.tasks import (
     Configuration,
     Experiment,
     Outcome,

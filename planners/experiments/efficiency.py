@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.bellman import Model
-from planners.experiments import figures, mazes
+from planners.engine import Model
+from planners.experiments import mazes
 from planners.experiments.algorithm3 import Algorithm3, seeds
 from planners.experiments.mazes import Maze
-from planners.experiments.statistics import Estimate, estimate
-from planners.experiments.tasks import (
+from planners.experiments.reporting import figures
+from planners.experiments.reporting.statistics import Estimate, estimate
+from planners.experiments.running.tasks import (
     Configuration,
     Experiment,
     Outcome,

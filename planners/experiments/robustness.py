@@ -13,18 +13,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planners.experiments import figures, mazes, published
+from planners.experiments import mazes
 from planners.experiments.algorithm3 import DEFAULT_STEPS, STEPS, Algorithm3, seeds
-from planners.experiments.comparison import (
+from planners.experiments.mazes import Maze
+from planners.experiments.reporting import figures, published
+from planners.experiments.reporting.comparison import (
     Errors,
     all_conventions,
     beside_published,
     collect,
     default,
 )
-from planners.experiments.mazes import Maze
-from planners.experiments.statistics import Estimate
-from planners.experiments.tasks import Configuration, Experiment, Outcome, Picture, Run, Summary
+from planners.experiments.reporting.statistics import Estimate
+from planners.experiments.running.tasks import (
+    Configuration,
+    Experiment,
+    Outcome,
+    Picture,
+    Run,
+    Summary,
+)
 
 TITLE = "Robustness to slip and noise"
 KINDS = ("terrain", "standard")

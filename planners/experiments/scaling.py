@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from planners.experiments import figures, mazes
+from planners.experiments import mazes
 from planners.experiments.algorithm3 import Algorithm3, seeds
-from planners.experiments.comparison import (
+from planners.experiments.mazes import Maze
+from planners.experiments.reporting import figures
+from planners.experiments.reporting.comparison import (
     Errors,
     all_conventions,
     beside_published,
     collect,
     default,
 )
-from planners.experiments.mazes import Maze
-from planners.experiments.statistics import Estimate
-from planners.experiments.tasks import Configuration, Outcome, Picture, Run, Summary
+from planners.experiments.reporting.statistics import Estimate
+from planners.experiments.running.tasks import Configuration, Outcome, Picture, Run, Summary
 
 KINDS = ("terrain", "standard")
 

@@ -5,9 +5,10 @@ What it shows: the error of Algorithm 3 after 1000 iterations, which does not gr
 
 from __future__ import annotations
 
-from planners.experiments import published, scaling
+from planners.experiments import scaling
+from planners.experiments.reporting import published
+from planners.experiments.running.tasks import Experiment, Run, Summary
 from planners.experiments.scaling import Args
-from planners.experiments.tasks import Experiment, Run, Summary
 
 TITLE = "Scaling in two dimensions"
 

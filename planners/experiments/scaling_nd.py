@@ -6,9 +6,10 @@ intervals over pooled iterations.
 
 from __future__ import annotations
 
-from planners.experiments import published, scaling
+from planners.experiments import scaling
+from planners.experiments.reporting import published
+from planners.experiments.running.tasks import Experiment, Run, Summary
 from planners.experiments.scaling import Args
-from planners.experiments.tasks import Experiment, Run, Summary
 
 TITLE = "Scaling in dimension"
 

@@ -1,4 +1,4 @@
-"""Backups of models of moves that may slip: the actions of a state share its successors.
+"""Engine of models of moves that may slip: the actions of a state share its successors.
 
 With ``n`` available moves and ``q_m = cost + gamma V(successor)``, action m is worth
 ``chosen[n] q_m + every[n] sum_k q_k`` (`aggmaze.move_mdp`).  All kernels take the tables
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from planners.kernels.choice import NO_LABELS, NOTHING_SEEN, clear, greater, lesser, pick, seen
+from planners.kernels.pieces import NO_LABELS, NOTHING_SEEN, clear, greater, lesser, pick, seen
 
 #: States of a block, of which `windows` tells whether each move leads equally far in all of them.
 BLOCK = 256
@@ -388,7 +388,7 @@ def clear_actions(  # type: ignore[no-untyped-def]
 def greedy(  # type: ignore[no-untyped-def]
     successors, move_costs, chosen, every, gamma, V, distances, slack, tie, policy, lo, hi
 ):
-    """Write an action where the policy has none, as `Backups.greedy` says."""
+    """Write an action where the policy has none, as `Engine.greedy` says."""
     num_moves = successors.shape[1]
     Q = np.empty(num_moves)
     steps = np.empty(num_moves)

@@ -1,4 +1,4 @@
-"""Backups of general sparse models: row ``s * A + a`` lists what action a may lead to in state s.
+"""Engine of general sparse models: row ``s * A + a`` lists what action a may lead to in state s.
 
 All kernels take the tables ``(indptr, indices, probabilities, costs, mask, terminal)`` first and
 act on the states ``lo <= s < hi``.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from planners.kernels.choice import NO_LABELS, NOTHING_SEEN, clear, greater, lesser, pick, seen
+from planners.kernels.pieces import NO_LABELS, NOTHING_SEEN, clear, greater, lesser, pick, seen
 
 
 @njit(cache=True, inline="always")
@@ -202,7 +202,7 @@ def greedy(  # type: ignore[no-untyped-def]
     lo,
     hi,
 ):
-    """Write an action where the policy has none, as `Backups.greedy` says."""
+    """Write an action where the policy has none, as `Engine.greedy` says."""
     num_actions = costs.shape[1]
     Q = np.empty(num_actions)
     steps = np.empty(num_actions)

@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 
 from aggmaze.checks import check_choice, check_finite, check_integer
 from planners.aggregation import Aggregation, aggregate_by_value, representatives
-from planners.bellman import Backups, Sweep
+from planners.engine import Engine, Sweep
 from planners.iterate import Step
 from planners.noise import NOISES, NoisyBackups
 from planners.schedules import (
@@ -130,12 +130,12 @@ class AdaptiveAggregation:
     """Algorithm 3."""
 
     def __init__(
-        self, backups: Backups, options: AdaptiveAggregationOptions, rng: np.random.Generator
+        self, engine: Engine, options: AdaptiveAggregationOptions, rng: np.random.Generator
     ) -> None:
-        self._backups = backups
+        self._engine = engine
         # A stream of its own for the noise: the representatives are those of a run without.
         self._noisy = (
-            NoisyBackups(backups, options.noise_sigma, options.noise, rng.spawn(1)[0])
+            NoisyBackups(engine, options.noise_sigma, options.noise, rng.spawn(1)[0])
             if options.noise_sigma > 0
             else None
         )
@@ -143,11 +143,11 @@ class AdaptiveAggregation:
         self._options = options
         self._step_size = step_size_rule(options.step_size)
         self._epsilon = epsilon_rule(options.epsilon)
-        num_states = backups.model.num_states
+        num_states = engine.model.num_states
         self._shrinking = ShrinkingEpsilon(
-            backups.gamma, options.num_global, num_states / max(1, options.num_aggregated)
+            engine.gamma, options.num_global, num_states / max(1, options.num_aggregated)
         )
-        self._terminal = np.flatnonzero(backups.model.terminal)
+        self._terminal = np.flatnonzero(engine.model.terminal)
         self._cycle = 1
         self._position = 0  # in the cycle
         self._t_sa = 0
@@ -192,7 +192,7 @@ class AdaptiveAggregation:
 
     def _global_iteration(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         self._form(V)
-        sweep = (self._noisy or self._backups).sweep(V, out)
+        sweep = (self._noisy or self._engine).sweep(V, out)
         self._extremes = sweep.low, sweep.high
         self._residuals.append(self._residual_range(sweep))
         # A sweep on noisy costs says nothing of the true ones.
@@ -215,7 +215,7 @@ class AdaptiveAggregation:
             epsilon,
             extremes=self._extremes,
             out=self._spare_codes,
-            num_threads=self._backups.num_threads,
+            num_threads=self._engine.num_threads,
         )
         self._codes, self._spare_codes = self._spare_codes, self._codes
         self._representatives = representatives(
@@ -242,7 +242,7 @@ class AdaptiveAggregation:
         count = self._t_sa if options.step_index == "total" else position
         alpha = self._step_size(options.first_step + count)
         target = self._spare_W
-        (self._noisy or self._backups).aggregated(
+        (self._noisy or self._engine).aggregated(
             next(self._representatives), self._table, self._codes, target
         )
         target *= alpha
@@ -268,6 +268,6 @@ class AdaptiveAggregation:
         """Write V~(W) into ``out``."""
         table = np.zeros(aggregation.num_codes)
         table[aggregation.kept] = W
-        aggregation.expand(table, out, self._backups.num_threads)
+        aggregation.expand(table, out, self._engine.num_threads)
         if self._options.converges:
             out[self._terminal] = 0.0

@@ -2,9 +2,9 @@
 
 One iteration is
 
-1. the basin correction (`planners.basins`) of the last V, where that still has much to say;
+1. the basin correction (`linear.basins`) of the last V, where that still has much to say;
 2. sweeps in place: on plane grids one along the rows, with the last rows retraced
-   (`planners.row_sweeps`); elsewhere one of Gauss-Seidel against the paths of the greedy moves,
+   (`sweeps.grid_rows`); elsewhere one of Gauss-Seidel against the paths of the greedy moves,
    each state after the one that its move leads to;
 3. a full sweep ``V = TV``, which certifies and finds the greedy moves.
 
@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
 from aggmaze.move_mdp import MoveMDP
-from planners.basins import BasinCorrection
-from planners.bellman import Backups, Sweep
+from planners.engine import Engine, Sweep
 from planners.iterate import Step
-from planners.orders import grid_shape
-from planners.row_sweeps import RowSweeps
+from planners.linear.basins import BasinCorrection
+from planners.sweeps.grid_rows import RowSweeps
+from planners.sweeps.orders import grid_shape
 
 # Rows are swept where so many of them are regular: sweeps of others are slow.
 _LEAST_SHARE = 0.9
@@ -68,23 +68,23 @@ class BasinAggregationOptions:
 class BasinAggregation:
     """Row sweeps and basin corrections; for models of moves."""
 
-    def __init__(self, backups: Backups, options: BasinAggregationOptions) -> None:
-        model = backups.model
+    def __init__(self, engine: Engine, options: BasinAggregationOptions) -> None:
+        model = engine.model
         if not isinstance(model, MoveMDP):
             raise ValueError(
                 "basin_aggregation is for models of moves (MoveMDP); general models are solved by "
                 "modified_policy_iteration, forest_policy_iteration or gauss_seidel"
             )
-        self._backups = backups
+        self._engine = engine
         shape = grid_shape(model)
         self._rows: RowSweeps | None = None
         if shape is not None and len(shape) == 2:
             retraced = options.num_retraced
             if retraced is None:
                 retraced = 2 if model.p >= 0.9 else 3
-            rows = RowSweeps(backups, (shape[0], shape[1]), retraced)
+            rows = RowSweeps(engine, (shape[0], shape[1]), retraced)
             self._rows = rows if rows.share >= _LEAST_SHARE else None
-        self._basins = BasinCorrection(backups)
+        self._basins = BasinCorrection(engine)
         self._actions = np.zeros(model.num_states, dtype=np.int32)
         # What the last full sweep swept.
         self._argument = np.empty(model.num_states)
@@ -112,7 +112,7 @@ class BasinAggregation:
         num_sweeps += self._sweep_in_place(plain, out) + 1
         # From now on, the last V is not needed any more but as it is: what is swept is kept.
         self._argument[:] = out
-        sweep = self._backups.sweep(self._argument, out, self._actions)
+        sweep = self._engine.sweep(self._argument, out, self._actions)
         self._judge(sweep)
         return Step(
             num_sweeps * num_states,
@@ -127,30 +127,30 @@ class BasinAggregation:
 
     def _raise(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> None:
         """Start from a constant that is above V*, where 0 is below it nearly everywhere."""
-        sweep = self._backups.sweep(V, out)
-        terminal = self._backups.model.terminal
+        sweep = self._engine.sweep(V, out)
+        terminal = self._engine.model.terminal
         inside = len(terminal) - np.count_nonzero(terminal)
         raised = 0.0
         if np.count_nonzero(out > 0.0) > _MOSTLY * inside:
-            raised = sweep.high / (1.0 - self._backups.gamma)
+            raised = sweep.high / (1.0 - self._engine.gamma)
         out[:] = raised
         out[terminal] = 0.0
 
     def _correct(self, image: NDArray[np.float64]) -> None:
-        gamma = self._backups.gamma
+        gamma = self._engine.gamma
         size = self._basins.apply(self._actions, self._argument, image)
         self._pausing = size <= _SMALL * gamma / (1.0 - gamma) * self._residual
 
     def _sweep_in_place(self, plain: bool, V: NDArray[np.float64]) -> int:
         """Sweep V; return how often that went over the states."""
-        self._backups.checkpoint()
+        self._engine.checkpoint()
         if self._rows is not None:
             return self._rows.sweep(V, relaxed=not plain)
         if not plain:
-            self._backups.gauss_seidel(V, self._basins.order)
+            self._engine.gauss_seidel(V, self._basins.order)
             return 1
         for reverse in (False, True):
-            self._backups.gauss_seidel(V, reverse=reverse)
+            self._engine.gauss_seidel(V, reverse=reverse)
         return 2
 
     def _judge(self, sweep: Sweep) -> None:

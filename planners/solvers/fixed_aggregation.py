@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_integer
 from planners.aggregation import Aggregation, representatives
-from planners.bellman import Backups
+from planners.engine import Engine
 from planners.iterate import Step
 from planners.schedules import StepSize, step_size_rule
 
@@ -75,13 +75,13 @@ class FixedAggregation:
     """Algorithm 1 from the means of the first V."""
 
     def __init__(
-        self, backups: Backups, options: FixedAggregationOptions, rng: np.random.Generator
+        self, engine: Engine, options: FixedAggregationOptions, rng: np.random.Generator
     ) -> None:
-        self._backups = backups
+        self._engine = engine
         self._rng = rng
         self._step_size = step_size_rule(options.step_size)
         self._t = options.first_step
-        model = backups.model
+        model = engine.model
         self._labels = _compact(options.labels, model.num_states, model.num_added_states)
         self._sizes = np.bincount(self._labels)
         self._aggregation = Aggregation(
@@ -105,7 +105,7 @@ class FixedAggregation:
             self._spare_W = np.empty_like(self._W)
         alpha = self._step_size(self._t)
         target = self._spare_W
-        self._backups.aggregated(self._drawn(), self._W, self._labels, target)
+        self._engine.aggregated(self._drawn(), self._W, self._labels, target)
         target *= alpha
         target += (1.0 - alpha) * self._W
         self._W, self._spare_W = target, self._W
@@ -128,7 +128,7 @@ class FixedAggregation:
 
     def _expand(self, W: NDArray[np.float64], out: NDArray[np.float64]) -> None:
         """Write V~(W) into ``out``."""
-        self._aggregation.expand(W, out, self._backups.num_threads)
+        self._aggregation.expand(W, out, self._engine.num_threads)
 
     def _own_labels(self) -> NDArray[np.int32]:
         """Return the mega-state of each state, from 0 to K - 1 in the order of the given labels."""

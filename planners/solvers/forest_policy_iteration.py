@@ -1,6 +1,6 @@
 """Policy iteration along the forest of likeliest moves.
 
-Rounds of a sweep, which improves the policy, and of its evaluation (`planners.forest`): exact and
+Rounds of a sweep, which improves the policy, and of its evaluation (`linear.forest`): exact and
 in linear time where moves are certain, or form a tree; an elimination that preconditions a few
 steps of BiCGSTAB elsewhere.  Between the two, Gauss-Seidel sweeps along the policy's paths and in
 alternating directions carry news further than a single improvement does.
@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_choice, check_integer
-from planners.bellman import Backups, Sweep
-from planners.forest import PolicyForest
+from planners.engine import Engine, Sweep
 from planners.iterate import Step
-from planners.orders import directions, grid_shape
+from planners.linear.forest import PolicyForest
+from planners.sweeps.orders import directions, grid_shape
 
 STARTS = ("auto", "sweeps")
 
@@ -81,18 +81,18 @@ class ForestPolicyIterationOptions:
 class ForestPolicyIteration:
     """Forest policy iteration."""
 
-    def __init__(self, backups: Backups, options: ForestPolicyIterationOptions) -> None:
-        self._backups = backups
+    def __init__(self, engine: Engine, options: ForestPolicyIterationOptions) -> None:
+        self._engine = engine
         self._options = options
-        num_states = backups.model.num_states
+        num_states = engine.model.num_states
         # What is worked on between two full sweeps: the last V at first.
         self._V = np.empty(num_states)
         # The moves of the last sweep, -1 before the first, and room for those of the next.
         self._actions = np.full(num_states, -1, dtype=np.int32)
         self._new_actions = np.empty_like(self._actions)
-        self._forest = PolicyForest(backups)
+        self._forest = PolicyForest(engine)
         self._directions: Iterator[tuple[NDArray[np.int32] | None, bool]] | None = None
-        self._some_terminal = bool(backups.model.terminal.any())
+        self._some_terminal = bool(engine.model.terminal.any())
         self._begun = self._started = False
         # The largest change of each starting sweep.
         self._changes: list[float] = []
@@ -177,7 +177,7 @@ class ForestPolicyIteration:
 
     def _sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep:
         """Make a full sweep and note its moves."""
-        sweep = self._backups.sweep(V, out, self._new_actions)
+        sweep = self._engine.sweep(V, out, self._new_actions)
         self._num_sweeps += 1
         self._actions, self._new_actions = self._new_actions, self._actions
         num_changed = int(np.count_nonzero(self._actions != self._new_actions))
@@ -189,14 +189,14 @@ class ForestPolicyIteration:
 
     def _gauss_seidel(self, V: NDArray[np.float64]) -> Sweep:
         if self._directions is None:
-            model = self._backups.model
+            model = self._engine.model
             self._directions = directions(model, grid_shape(model))
         self._num_sweeps += 1
-        return self._backups.gauss_seidel(V, *next(self._directions))
+        return self._engine.gauss_seidel(V, *next(self._directions))
 
     def _gauss_seidel_along_paths(self, V: NDArray[np.float64]) -> None:
         self._num_sweeps += 1
-        self._backups.gauss_seidel(V, self._forest.order)
+        self._engine.gauss_seidel(V, self._forest.order)
 
     def _evaluate(self, V: NDArray[np.float64], reduction: float, most_steps: int) -> None:
         found = self._forest.evaluate(V, reduction=reduction, most_steps=most_steps)

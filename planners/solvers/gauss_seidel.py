@@ -17,20 +17,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.bellman import Backups
+from planners.engine import Engine
 from planners.iterate import Step
-from planners.orders import directions, grid_shape
+from planners.sweeps.orders import directions, grid_shape
 
 
 class GaussSeidel:
     """Gauss-Seidel value iteration."""
 
-    def __init__(self, backups: Backups) -> None:
-        self._backups = backups
-        self._directions = directions(backups.model, grid_shape(backups.model))
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._directions = directions(engine.model, grid_shape(engine.model))
 
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Make one sweep."""
         out[:] = V
-        sweep = self._backups.gauss_seidel(out, *next(self._directions))
+        sweep = self._engine.gauss_seidel(out, *next(self._directions))
         return Step(len(V), sweep, num_sweeps=1)

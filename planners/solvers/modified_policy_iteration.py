@@ -7,15 +7,15 @@ With ``inner_sweeps=k`` that is the textbook method, ``V <- T_pi^k T V``.  By de
 done between two full sweeps follows the model:
 
 - What is solved for is the correction: ``(I - gamma P_pi) d = TV - V``, by sweeps over the policy's
-  rows alone (`planners.packed`), in single precision: the next full sweep, in double precision,
+  rows alone (`linear.policy_rows`), in single precision: the next full sweep, in double precision,
   sees whatever error is left.
 - A state whose action is sure to be the best still has no other action looked at
-  (`planners.lazy_sweep`); ``TV`` stays exact.
+  (`sweeps.action_elimination`); ``TV`` stays exact.
 - Where no state is absorbing, the increments of d tend to a constant; the middle of the last one's
   range, times ``gamma / (1 - gamma)``, sums up all that are to come (MacQueen's midpoint as a
   step), so that only the span of the increment has to shrink.  Where there are absorbing states,
   what leads a state back to itself is solved for instead.
-- Where eight sweeps shrink it by less than a fifth each, steps of GMRES (`planners.gmres`, modulo
+- Where eight sweeps shrink it by less than a fifth each, steps of GMRES (`linear.gmres`, modulo
   constants in the first case) are tried, and kept while they shrink it more for their work, counted
   in sweeps: no clock decides anything.
 - The accuracy of the correction follows what limits the rounds: deeper where the next residual is
@@ -40,13 +40,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
-from planners.bellman import Backups, SparseBackups, Sweep
-from planners.gmres import GMRES
+from planners.auto import has_absorbing_states
+from planners.bellman import SparseEngine
+from planners.engine import Engine, Sweep
 from planners.iterate import Step
-from planners.lazy_sweep import LazySweeps
-from planners.measure import has_absorbing_states
-from planners.orders import directions, grid_shape
-from planners.packed import Packed, PackedPolicy, Range
+from planners.linear.gmres import GMRES
+from planners.linear.policy_rows import Packed, PackedPolicy, Range
+from planners.sweeps.action_elimination import LazySweeps
+from planners.sweeps.orders import directions, grid_shape
 
 # Above this discount single precision can turn a contraction into none.
 _MOST_SINGLE_GAMMA = 1 - 1e-4
@@ -91,24 +92,24 @@ class ModifiedPolicyIterationOptions:
 class ModifiedPolicyIteration:
     """Modified policy iteration."""
 
-    def __init__(self, backups: Backups, options: ModifiedPolicyIterationOptions) -> None:
-        self._backups = backups
-        num_states = backups.model.num_states
+    def __init__(self, engine: Engine, options: ModifiedPolicyIterationOptions) -> None:
+        self._engine = engine
+        num_states = engine.model.num_states
         # What the last full sweep swept.
         self._argument = np.empty(num_states)
         self._policy = np.zeros(num_states, dtype=np.int32)
-        self._lazy = LazySweeps(backups) if isinstance(backups, SparseBackups) else None
+        self._lazy = LazySweeps(engine) if isinstance(engine, SparseEngine) else None
         self._last: Sweep | None = None
-        absorbing = has_absorbing_states(backups.model)
+        absorbing = has_absorbing_states(engine.model)
         self._evaluation: _Fixed | _Adaptive
         if options.inner_sweeps is not None:
-            self._evaluation = _Fixed(backups, options.inner_sweeps)
+            self._evaluation = _Fixed(engine, options.inner_sweeps)
         else:
-            self._evaluation = _Adaptive(backups, shifts=not absorbing)
+            self._evaluation = _Adaptive(engine, shifts=not absorbing)
         # In place sweeps keep constants about, which corrections without absorbing states shift.
         self._directions: Iterator[tuple[NDArray[np.int32] | None, bool]] | None = None
         if absorbing:
-            self._directions = directions(backups.model, grid_shape(backups.model))
+            self._directions = directions(engine.model, grid_shape(engine.model))
         self._phase = _Phase(starts_plain=absorbing, never_plain=options.inner_sweeps is not None)
 
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
@@ -134,7 +135,7 @@ class ModifiedPolicyIteration:
         if self._last is not None:
             self._changed(self._last.residual_low, self._last.residual_high, self._last)
         out[:] = V
-        sweep = self._backups.gauss_seidel(out, *next(self._directions))
+        sweep = self._engine.gauss_seidel(out, *next(self._directions))
         self._changed(sweep.residual_low, sweep.residual_high, sweep)
         self._last = None
         self._phase.see(_span(sweep))
@@ -162,7 +163,7 @@ class ModifiedPolicyIteration:
     def _sweep(self, out: NDArray[np.float64]) -> Sweep:
         V, policy = self._argument, self._policy
         if self._lazy is None:
-            return self._backups.sweep(V, out, policy)
+            return self._engine.sweep(V, out, policy)
         return self._lazy.sweep(V, out, policy, float(max(-V.min(), V.max())))
 
 
@@ -232,10 +233,10 @@ class _Correction:
 class _Fixed:
     """A fixed number of sweeps by the policy, as they are."""
 
-    def __init__(self, backups: Backups, num_sweeps: int) -> None:
-        self._num_states = backups.model.num_states
+    def __init__(self, engine: Engine, num_sweeps: int) -> None:
+        self._num_states = engine.model.num_states
         self._num_sweeps = num_sweeps
-        self._rows = PackedPolicy(backups, np.float64, solve_loops=False)
+        self._rows = PackedPolicy(engine, np.float64, solve_loops=False)
         self._start, self._vector, self._spare = (self._rows.vector() for _ in range(3))
 
     def correct(
@@ -259,16 +260,16 @@ class _Fixed:
 class _Adaptive:
     """As many sweeps, or steps of GMRES, as pay."""
 
-    def __init__(self, backups: Backups, *, shifts: bool) -> None:
-        self._backups = backups
-        self._gamma = backups.gamma
-        self._num_states = backups.model.num_states
+    def __init__(self, engine: Engine, *, shifts: bool) -> None:
+        self._engine = engine
+        self._gamma = engine.gamma
+        self._num_states = engine.model.num_states
         self._shifts = shifts
-        dtype = np.float32 if backups.gamma <= _MOST_SINGLE_GAMMA else np.float64
-        self._rows = PackedPolicy(backups, dtype, solve_loops=not self._shifts)
+        dtype = np.float32 if engine.gamma <= _MOST_SINGLE_GAMMA else np.float64
+        self._rows = PackedPolicy(engine, dtype, solve_loops=not self._shifts)
         self._start, self._vector, self._spare = (self._rows.vector() for _ in range(3))
         self._drop = _FIRST_DROP
-        horizons = int(_FIRST_HORIZONS / (1 - backups.gamma))
+        horizons = int(_FIRST_HORIZONS / (1 - engine.gamma))
         self._first_sweeps = min(max(_FIRST_SWEEPS, horizons), _MOST_SWEEPS)
         self._most_sweeps = self._first_sweeps
         self._reached = 1.0
@@ -373,7 +374,7 @@ class _Adaptive:
                 self._rows.padded_size,
                 self._rows.dtype,
                 num_constant=self._num_states if self._shifts else 0,
-                num_threads=self._backups.num_threads,
+                num_threads=self._engine.num_threads,
             )
         # The vector before the last sweep, which told its residual.
         x, residual = self._spare, self._vector

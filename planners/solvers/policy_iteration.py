@@ -2,10 +2,10 @@
 
     V = value of the policy;  policy(s) = argmin_a c(s,a) + gamma sum_s' P(s'|s,a) V(s')
 
-A policy is evaluated exactly: by elimination along its paths (`planners.forest`), which is all
+A policy is evaluated exactly: by elimination along its paths (`linear.forest`), which is all
 there is to it where moves are certain or form a tree, with BiCGSTAB for what that leaves out, begun
 anew until the residual is down to rounding; where that fails, by elimination without subtractions
-in small models (`planners.elimination`), by incomplete factors (`planners.chains`) in others.  An
+in small models (`linear.elimination`), by incomplete factors (`linear.chain`) in others.  An
 action is replaced only by one that is better by more than rounding, so that ties do not
 turn in circles; the first policy is greedy on V0, and of its ties takes what leads to a terminal
 state.  Each iteration ends with a sweep V = TV, which bounds the error.  Once no action is better,
@@ -20,12 +20,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.bellman import Backups
-from planners.chains import ChainEquations
-from planners.elimination import MOST_STATES, eliminate
-from planners.forest import PolicyForest
+from planners.engine import Engine
 from planners.iterate import Step
-from planners.krylov import sup_norm
+from planners.kernels.vectors import sup_norm
+from planners.linear.chain import ChainEquations
+from planners.linear.elimination import MOST_STATES, eliminate
+from planners.linear.forest import PolicyForest
 from planners.policies import greedy_policy, policy_model
 
 # A round of BiCGSTAB, and how many there may be; each is to halve the residual at least.
@@ -36,9 +36,9 @@ _MOST_ROUNDS = 20
 class PolicyIteration:
     """Policy iteration from the policy that is greedy on the first V."""
 
-    def __init__(self, backups: Backups) -> None:
-        self._backups = backups
-        self._forest = PolicyForest(backups)
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._forest = PolicyForest(engine)
         # The policy, and the value of the last one; empty before the first.
         self._policy = np.empty(0, dtype=np.int32)
         self._value = np.empty(0)
@@ -52,7 +52,7 @@ class PolicyIteration:
         if not self._settled:
             self._iterate(V)
             V = self._value
-        sweep = self._backups.sweep(V, out)
+        sweep = self._engine.sweep(V, out)
         self._num_sweeps += 1
         return Step(
             self._num_sweeps * len(V),
@@ -66,18 +66,18 @@ class PolicyIteration:
         is_first = len(self._policy) == 0
         if is_first:
             tie = 2 * self._rounding(V)
-            policy = greedy_policy(self._backups, V, slack=tie, tie=tie)
+            policy = greedy_policy(self._engine, V, slack=tie, tie=tie)
             self._policy = policy.astype(np.int32)
         last, self._value = self._value, V.copy()
         self._exact = self._evaluate(self._value)
         rounding = self._rounding(self._value)
         fall = np.inf if is_first else float((last - self._value).max())
-        negligible = rounding / (1 - self._backups.gamma)
+        negligible = rounding / (1 - self._engine.gamma)
         self._settled = fall <= negligible or not self._improve(2 * rounding)
 
     def _improve(self, rounding: float) -> bool:
         """Replace actions by better ones; return whether there was one."""
-        Q = self._backups.q_values(self._value)
+        Q = self._engine.q_values(self._value)
         self._num_sweeps += 1
         current = np.take_along_axis(Q, self._policy[:, np.newaxis], axis=1)[:, 0]
         better = Q.min(axis=1) < current - rounding
@@ -86,12 +86,12 @@ class PolicyIteration:
 
     def _evaluate(self, V: NDArray[np.float64]) -> bool:
         """Bring V to the value of the policy; return whether that is exact but for rounding."""
-        backups = self._backups
+        engine = self._engine
         self._forest.follow(self._policy)
         residual = np.inf
         scratch = np.empty_like(V)
         for _ in range(_MOST_ROUNDS):
-            backups.checkpoint()
+            engine.checkpoint()
             found = self._forest.evaluate(V, reduction=_REDUCTION, most_steps=_MOST_STEPS)
             self._num_sweeps += found.num_applications
             previous, residual = residual, self._residual(V, scratch)
@@ -99,13 +99,13 @@ class PolicyIteration:
                 return True
             if not residual <= 0.5 * previous:
                 break
-        chain = policy_model(backups.model, self._policy)
+        chain = policy_model(engine.model, self._policy)
         if len(V) <= MOST_STATES:
-            exact = eliminate(chain, backups.gamma)
+            exact = eliminate(chain, engine.gamma)
             if exact is not None:
                 V[:] = exact
                 return True
-        equations = ChainEquations(chain.transitions, chain.terminal, backups.gamma)
+        equations = ChainEquations(chain.transitions, chain.terminal, engine.gamma)
         solution = equations.solve(chain.costs[:, 0])
         if max(-solution.residual_low, solution.residual_high) < residual:
             V[:] = solution.values
@@ -113,7 +113,7 @@ class PolicyIteration:
 
     def _residual(self, V: NDArray[np.float64], scratch: NDArray[np.float64]) -> float:
         self._num_sweeps += 1
-        return self._backups.policy_sweep(self._policy, V, scratch).residual
+        return self._engine.policy_sweep(self._policy, V, scratch).residual
 
     def _rounding(self, V: NDArray[np.float64]) -> float:
-        return self._backups.rounding(sup_norm(V))
+        return self._engine.rounding(sup_norm(V))

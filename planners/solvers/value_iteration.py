@@ -15,16 +15,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.bellman import Backups
+from planners.engine import Engine
 from planners.iterate import Step
 
 
 class ValueIteration:
     """Value iteration."""
 
-    def __init__(self, backups: Backups) -> None:
-        self._backups = backups
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Make one sweep."""
-        return Step(len(V), self._backups.sweep(V, out), num_sweeps=1)
+        return Step(len(V), self._engine.sweep(V, out), num_sweeps=1)

@@ -33,7 +33,7 @@ import planners
 from aggmaze.grid import Grid
 from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
 from planners.aggregation import aggregate_by_value, draw_representatives
-from planners.bellman import backups
+from planners.bellman import local_engine
 
 RECIPES: dict[str, Recipe] = {"maze": StandardRecipe(), "terrain": TerrainRecipe()}
 GAMMA, NUM_GLOBAL, NUM_AGGREGATED = 0.95, 2, 5
@@ -65,7 +65,7 @@ def cycle_times(model: Any, epsilon: float, cycles: int, num_threads: int) -> di
 
 def piece_times(model: Any, epsilon: float, rounds: int) -> dict[str, float]:
     """Return the medians of the pieces of a phase, in ms of this thread."""
-    operators = backups(model, GAMMA)
+    operators = local_engine(model, GAMMA)
     V = np.zeros(model.num_states)
     image = np.empty_like(V)
     for _ in range(2 * SETTLING):

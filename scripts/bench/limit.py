@@ -39,7 +39,8 @@ from rich.console import Console
 from rich.table import Table
 
 from aggmaze import MoveMDP, TabularMDP
-from planners.bellman import Backups, backups
+from planners.bellman import local_engine
+from planners.engine import Engine
 
 GAMMA = 0.99
 #: States of which the stream reads one table before it goes on to the next.
@@ -111,7 +112,7 @@ def _stream(words, V, out, lo, hi, block):  # type: ignore[no-untyped-def]
     return seen
 
 
-def tables_as_words(operators: Backups) -> tuple[NDArray[np.int64], ...]:
+def tables_as_words(operators: Engine) -> tuple[NDArray[np.int64], ...]:
     """Return the tables of a model that have an entry a state or more, as words of 8 bytes.
 
     Adding up integers takes the processor next to nothing, and costs may be infinite.
@@ -153,7 +154,7 @@ def measure(layout: Layout, threads: Sequence[int], rounds: int) -> list[Measure
     V = np.random.default_rng(0).random(model.num_states)
     small_values = np.random.default_rng(0).random(small.num_states)
     out, small_out = np.empty_like(V), np.empty_like(small_values)
-    words = tables_as_words(backups(model, GAMMA, 1))
+    words = tables_as_words(local_engine(model, GAMMA, 1))
     nbytes = sum(table.nbytes for table in words) + V.nbytes + out.nbytes
     calls: dict[tuple[str, int], Callable[[], Any]] = {}
     pool = ThreadPoolExecutor(max(threads))
@@ -164,10 +165,10 @@ def measure(layout: Layout, threads: Sequence[int], rounds: int) -> list[Measure
         list(pool.map(lambda part: _stream(words, V, out, *part, BLOCK), parts))
 
     for n in threads:
-        operators = backups(model, GAMMA, n)
+        operators = local_engine(model, GAMMA, n)
         calls["bound", n] = partial(stream, n)
         calls["sweep", n] = partial(operators.sweep, V, out)
-    alone = backups(small, GAMMA, 1)
+    alone = local_engine(small, GAMMA, 1)
     calls["cached", 1] = partial(alone.sweep, small_values, small_out)
     seconds: dict[tuple[str, int], list[float]] = {key: [] for key in calls}
     for _ in range(rounds + 1):  # the first compiles, and is not counted

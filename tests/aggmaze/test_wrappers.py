@@ -575,7 +575,7 @@ class TestRegret:
         env: Any = gym.make_vec("StandardMaze-v0", 2) if many else gym.make("StandardMaze-v0")
         solved = []
         monkeypatch.setattr(
-            "planners.regret.solve",
+            "planners.advice.solve",
             lambda model, **options: solved.append(1) or planners.solve(model, **options),
         )
         env = planners.with_regret(env, 0.9)
@@ -924,7 +924,7 @@ class TestShaping:
         env: Any = gym.make_vec("StandardMaze-v0", 2) if many else gym.make("StandardMaze-v0")
         solved = []
         monkeypatch.setattr(
-            "planners.regret.solve",
+            "planners.advice.solve",
             lambda model, **options: solved.append(1) or planners.solve(model, **options),
         )
         env = planners.with_shaping(env, 0.9)

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 import planners
 from aggmaze import MoveMDP, TabularMDP
-from planners import compiling
+from planners.kernels import compiling
 from planners.solve import DEFAULT_TOL
 from tests.planners.reference import (
     Array,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import planners
 from aggmaze.grid import Grid
 from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
-from planners.bellman import backups
+from planners.bellman import local_engine
 from planners.schedules import ShrinkingEpsilon, epsilon_rule
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
 from tests.planners.reference import (
@@ -377,7 +377,7 @@ def test_what_shrinking_phases_come_to_is_0_in_terminal_states() -> None:
     model = SMALL["terrain with slip"]
     assert model.terminal.any()
     options = AdaptiveAggregationOptions(epsilon="shrink")
-    solver = AdaptiveAggregation(backups(model, 0.9), options, np.random.default_rng(0))
+    solver = AdaptiveAggregation(local_engine(model, 0.9), options, np.random.default_rng(0))
     V, out, formed = (np.zeros(model.num_states) for _ in range(3))
     deferred = 0
     for _ in range(20):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import gymnasium as gym
@@ -17,7 +18,7 @@ import planners
 from aggmaze import MoveMDP, TabularMDP
 from aggmaze.grid import Grid
 from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
-from planners.diagnostics import describe_arrival
+from planners.arrival import describe_arrival
 from planners.policies import greedy_path, policy_model, steps_to_terminal
 
 assert aggmaze.ENV_IDS  # registers the mazes
@@ -409,7 +410,7 @@ def test_chains_that_list_successors_several_times(monkeypatch: pytest.MonkeyPat
         assert sp.csr_array((graph.data, graph.indices, graph.indptr)).has_canonical_format
         return connected_components(graph, **options)
 
-    monkeypatch.setattr(planners.diagnostics, "connected_components", spy)
+    monkeypatch.setattr(sys.modules["planners.arrival"], "connected_components", spy)
     rng = np.random.default_rng(0)
     for size in [*range(2, 12)] * 20:
         model, P = split_rows(rng, size)

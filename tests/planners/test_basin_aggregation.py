@@ -14,9 +14,9 @@ import planners
 from aggmaze import MoveMDP
 from aggmaze.grid import Grid
 from aggmaze.mazes import StandardRecipe, maze_model
-from planners.basins import BasinCorrection
-from planners.bellman import backups
-from planners.row_sweeps import RowSweeps
+from planners.bellman import local_engine
+from planners.linear.basins import BasinCorrection
+from planners.sweeps.grid_rows import RowSweeps
 from tests.planners.reference import (
     Array,
     Exact,
@@ -99,7 +99,7 @@ def test_graphs_of_moves(gamma: float, p: float, terminals: int) -> None:
 def test_terrain(cost: str, p: float, num_retraced: int | None) -> None:
     for seed, heights in enumerate(("smooth", "uniform")):
         model = terrain((9, 8), p, seed, cost=cost, terrain=heights)
-        assert RowSweeps(backups(model, 0.9), (9, 8), 2).share == 1.0
+        assert RowSweeps(local_engine(model, 0.9), (9, 8), 2).share == 1.0
         for gamma in (0.9, 0.99, 0.999):
             V, off = truth(dense(model), gamma)
             check_every(model, gamma, V, off, tol=1e-9, num_retraced=num_retraced)
@@ -150,7 +150,7 @@ def test_plain_row_sweeps_are_gauss_seidel(p: float) -> None:
         V, _ = truth(dense(model), gamma)
         V = V.astype(np.float64)
         size = np.abs(V).max()
-        rows = RowSweeps(backups(model, gamma), shape, 1)
+        rows = RowSweeps(local_engine(model, gamma), shape, 1)
         assert rows.share == (1.0 if p >= 0.25 else 0.0)
         for relaxed in (True, False, True, False):
             values = V.copy()
@@ -168,7 +168,7 @@ def test_basins_of_a_policy() -> None:
     """Labels follow the greedy moves; errors constant over each basin are found."""
     gamma = 0.9
     model = random_moves(3, 60, 3, p=1.0, terminals=2)
-    operators = backups(model, gamma)
+    operators = local_engine(model, gamma)
     # With p = 1 a policy's equations are exact: Newton's method reaches V* and stays there.
     V, image = np.zeros(60), np.empty(60)
     actions = np.zeros(60, dtype=np.int32)
@@ -189,7 +189,7 @@ def test_constant_error_of_a_basin_goes_at_once() -> None:
     gamma = 0.99
     model = terrain((20, 20), 0.9, 0, cost="difference")
     V, _ = truth(dense(model), gamma)
-    operators = backups(model, gamma)
+    operators = local_engine(model, gamma)
     correction = BasinCorrection(operators)
     image, actions = np.empty(400), np.zeros(400, dtype=np.int32)
     operators.sweep(V.astype(np.float64), image, actions)

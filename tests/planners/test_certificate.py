@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 import planners
 from aggmaze import MoveMDP, TabularMDP
 from planners import iterate as loop
-from planners.bellman import Backups, Sweep, backups
+from planners.bellman import local_engine
 from planners.certificate import LARGEST_START, LARGEST_VALUE, Certificate, Certifier, Check
+from planners.engine import Engine, Sweep
 from planners.iterate import Step
 from planners.solve import METHODS, Method
 from tests.planners.reference import Array, Exact, Model, exact_error, methods_for, within
@@ -120,7 +121,7 @@ class TestInPlace:
     @pytest.mark.parametrize("first", range(0, 400, 40))
     def test_both_ends_hold(self, first: int) -> None:
         for model, gamma, V, start in cases(first, 40):
-            operators = backups(model, gamma)
+            operators = local_engine(model, gamma)
             certifier = Certifier(operators)
             for reverse in (False, True):
                 values = start.copy()
@@ -137,7 +138,7 @@ class TestInPlace:
             data = np.full(2 * k, 1 / k)
             matrix = sp.csr_array((data, indices, [0, k, 2 * k]), shape=(2, 2))
             model = TabularMDP(matrix, [[1.0], [-1.0]]).validate()
-            operators = backups(model, 0.9)
+            operators = local_engine(model, 0.9)
             values = np.array([3.0, -3.0])
             for _ in range(500):  # or the residual would add to the size
                 sweep = operators.gauss_seidel(values)
@@ -158,7 +159,7 @@ class TestFullSweeps:
     @pytest.mark.parametrize("first", range(0, 400, 40))
     def test_both_ends_hold_for_what_is_swept_and_for_its_image(self, first: int) -> None:
         for model, gamma, V, start in cases(first, 40):
-            operators = backups(model, gamma)
+            operators = local_engine(model, gamma)
             certifier = Certifier(operators)
             image = np.empty_like(start)
             sweep = operators.sweep(start, image)
@@ -182,7 +183,7 @@ class TestFullSweeps:
             start = floats(V, model)
             for value in (1.0, -1.0, 1e-17, DENORMAL):
                 start[model.terminal] = value * max(1.0, np.abs(start).max())
-                check = Certifier(backups(model, gamma)).check(start, np.empty_like(start))
+                check = Certifier(local_engine(model, gamma)).check(start, np.empty_like(start))
                 assert holds(check.certificate, V, start)
                 assert within(exact_error(start, V), check.bound())
 
@@ -192,14 +193,14 @@ class TestFullSweeps:
         # What is left behind is off by 1, and so is the backup that it enters: 1 + gamma in all.
         model = MoveMDP([[1], [1]], [[0.0], [inf]]).to_tabular()
         V = np.array([-(1 + gamma), -1.0]) * sign
-        check = Certifier(backups(model, gamma)).check(V, np.empty(2))
+        check = Certifier(local_engine(model, gamma)).check(V, np.empty(2))
         assert check.bound() >= 1 + gamma
         assert check.policy_bound(0.0) >= 0
 
     def test_what_underflows_is_not_nothing(self) -> None:
         # 3 smallest numbers, halved and added up, are 4; times .16 that is 1, and 3 are 0.
         model = TabularMDP.from_matrices([[[0.5, 0.5]], [[0.5, 0.5]]], costs=[[0.0], [0.0]])
-        operators = backups(model, 0.16)
+        operators = local_engine(model, 0.16)
         image = np.empty(2)
         sweep = operators.sweep(np.full(2, 3 * DENORMAL), image)
         np.testing.assert_array_equal(image, DENORMAL)
@@ -221,7 +222,7 @@ class TestEveryMethod:
             method = methods[case % len(methods)]
             seen: list[tuple[Array, float]] = []
             options: dict[str, Any] = {"num_iterations": 1 + case % 5}
-            operators = backups(model, gamma)
+            operators = local_engine(model, gamma)
             if method == "adaptive_aggregation":
                 size = max(operators.max_cost, float(max(map(abs, V))), 1e-300)
                 options["epsilon"] = (0.1 * size, 1e-6 * size, "shrink")[case % 3]
@@ -343,13 +344,13 @@ class TestNoNumbers:
             V = np.ones(4)
             V[state] = bad
             with np.errstate(all="ignore"):
-                check = Certifier(backups(model, gamma)).check(V, np.empty(4))
+                check = Certifier(local_engine(model, gamma)).check(V, np.empty(4))
             assert check.bound() == check.bound(check.certificate.midpoint) == inf
             assert check.policy_bound(0.0) == inf
             assert check.certificate.midpoint == 0.0
 
     def test_extremes_that_are_no_numbers(self) -> None:
-        certifier = Certifier(backups(MoveMDP([[0, 0]], [[1.0, 2.0]], p=0.5), 0.5))
+        certifier = Certifier(local_engine(MoveMDP([[0, 0]], [[1.0, 2.0]], p=0.5), 0.5))
         nothing = (inf, -inf)  # what a sweep over NaN alone has seen
         for low, high in (nothing, (math.nan, math.nan), (-inf, inf), (0.0, math.nan)):
             for in_place, anchored in itertools.product((False, True), repeat=2):
@@ -464,7 +465,7 @@ class TestUntakenActions:
         for model in (TabularMDP.from_matrices(P, costs=[[1.0, 3.0], [2.0, 0.5]]), moves):
             scaled, scale = planners.normalized(model, gamma)
             largest = max(map(abs, Exact(scaled, gamma).optimum()))
-            least = Certifier(backups(model, gamma)).least_tol
+            least = Certifier(local_engine(model, gamma)).least_tol
             assert float(largest) == pytest.approx(100, rel=max(1e-10, 9 * least))
             assert scale > 0
 
@@ -573,11 +574,11 @@ class TestRunsEnd:
 class Boasts:
     """Value iteration that makes the residuals of its sweeps out to be a thousandth."""
 
-    def __init__(self, operators: Backups) -> None:
-        self._backups = operators
+    def __init__(self, operators: Engine) -> None:
+        self._engine = operators
 
     def step(self, V: Array, out: Array) -> Step:
-        sweep = self._backups.sweep(V, out)
+        sweep = self._engine.sweep(V, out)
         low, high = sweep.residual_low / 1000, sweep.residual_high / 1000
         return Step(len(V), replace(sweep, residual_low=low, residual_high=high), num_sweeps=1)
 

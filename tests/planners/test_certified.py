@@ -11,7 +11,7 @@ import pytest
 
 import planners
 from aggmaze import MoveMDP, TabularMDP
-from planners.bellman import backups
+from planners.bellman import local_engine
 from planners.certificate import Certifier
 from tests.planners.reference import PLAIN_METHODS, Array, dense, methods_for, truth
 
@@ -88,7 +88,7 @@ def test_the_bound_holds_at_every_iteration(first: int) -> None:
     for seed in range(first, first + 20):
         model, gamma = generate(seed)
         V, off = truth(dense(model), gamma)
-        least = Certifier(backups(model, gamma)).least_tol
+        least = Certifier(local_engine(model, gamma)).least_tol
         for method in methods_for(model):
             found = []
             slow = method in PLAIN_METHODS

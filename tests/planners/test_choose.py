@@ -12,7 +12,7 @@ import pytest
 import aggmaze
 import planners
 from aggmaze import MoveMDP, TabularMDP
-from planners.choose import choose
+from planners.auto import choose
 from tests.planners.reference import dense, models, truth
 
 from hypothesis import given, settings  # isort: skip

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from planners import compiling, threads
 from planners.iterate import Clock
+from planners.kernels import compiling, threads
 
 
 class FakeTime:
@@ -160,7 +160,7 @@ def test_clocks_leave_waits_out(monkeypatch: pytest.MonkeyPatch, clock: FakeTime
 
 FRESH = """
 import time, gymnasium as gym, aggmaze, planners
-from planners import compiling
+from planners.kernels import compiling
 from planners.kernels import moves
 
 model = planners.as_model(gym.make("StandardMaze-v0", shape=(5, 5), p=0.9))

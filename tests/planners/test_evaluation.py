@@ -15,9 +15,9 @@ import planners
 from aggmaze import MoveMDP, TabularMDP
 from aggmaze.grid import Grid
 from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
-from planners.bellman import UNIT_ROUNDOFF
-from planners.chains import ChainEquations
-from planners.elimination import MOST_STATES
+from planners.kernels.pieces import UNIT_ROUNDOFF
+from planners.linear.chain import ChainEquations
+from planners.linear.elimination import MOST_STATES
 from planners.policies import policy_model
 from tests.planners.reference import Array, Exact, Model, dense, gammas, models, value_of
 

@@ -13,7 +13,7 @@ from aggmaze import TabularMDP
 from aggmaze.grid import Grid
 from aggmaze.mazes import StandardRecipe, TerrainRecipe, maze_model
 from planners.aggregation import aggregate_by_value
-from planners.bellman import backups
+from planners.bellman import local_engine
 from planners.noise import NoisyBackups
 from tests.planners.reference import (
     Array,
@@ -202,7 +202,7 @@ def test_noise_is_added_to_the_costs_of_actions(name: str, noise: str) -> None:
     # With three moves everywhere and p = 1/3, no cost of moves can tell the actions apart.
     model = MODELS.get(name) or random_moves(7, 20, 3, p=1 / 3)
     S, A, gamma, sigma = model.num_states, model.num_actions, 0.9, 0.7
-    noisy = NoisyBackups(backups(model, gamma), sigma, noise, np.random.default_rng(5))
+    noisy = NoisyBackups(local_engine(model, gamma), sigma, noise, np.random.default_rng(5))
     draws = np.random.default_rng(5)
     drawn = sigma * draws.standard_normal((S, A))
     V = np.random.default_rng(1).normal(size=S)

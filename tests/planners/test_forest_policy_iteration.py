@@ -13,8 +13,8 @@ import planners
 from aggmaze import MoveMDP, TabularMDP
 from aggmaze.grid import Grid
 from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
-from planners.bellman import backups
-from planners.forest import PolicyForest
+from planners.bellman import local_engine
+from planners.linear.forest import PolicyForest
 from planners.policies import steps_to_terminal
 from tests.planners.reference import (
     Array,
@@ -187,7 +187,7 @@ def test_policies_are_evaluated_from_anywhere(gamma: float, seed: int) -> None:
     for name, model in some_models(seed):
         policy = random_policy(model, seed)
         expected = value_of(dense(model), policy, gamma)
-        forest = PolicyForest(backups(model, gamma))
+        forest = PolicyForest(local_engine(model, gamma))
         forest.follow(policy)
         V = np.random.default_rng(seed).normal(size=model.num_states)
         V[model.terminal] = 0.0
@@ -204,7 +204,7 @@ def test_policies_are_evaluated_from_anywhere(gamma: float, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_states_come_after_those_they_lead_to(seed: int) -> None:
     for _, model in some_models(seed):
-        forest = PolicyForest(backups(model, 0.9))
+        forest = PolicyForest(local_engine(model, 0.9))
         forest.follow(random_policy(model, seed))
         assert sorted(forest.order) == list(range(model.num_states))
         rank = np.empty(model.num_states, dtype=np.int64)
@@ -236,7 +236,7 @@ def test_shortest_paths(p: float) -> None:
         distances = steps_to_terminal(model)
         expected = np.where(distances < 0, -1, distances)
         for layout in (model, model.to_tabular()):
-            forest = PolicyForest(backups(layout, 0.9))
+            forest = PolicyForest(local_engine(layout, 0.9))
             assert forest.follow_to_goal()
             steps = np.where(layout.terminal, 0, -1)
             for s in forest.order:
@@ -253,7 +253,7 @@ def test_shortest_paths_are_no_start_where_moves_pay_or_nothing_ends() -> None:
     endless = random_moves(0, 20, 3, p=0.9, terminals=0)
     for model in (terrain, endless):
         for layout in (model, model.to_tabular()):
-            assert not PolicyForest(backups(layout, 0.9)).follow_to_goal()
+            assert not PolicyForest(local_engine(layout, 0.9)).follow_to_goal()
 
 
 def test_a_good_start_is_used_and_kept() -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import planners
 from aggmaze import MoveMDP, TabularMDP
 from planners import iterate as loop
-from planners.bellman import Backups
+from planners.engine import Engine
 from planners.iterate import Step
 from planners.solve import METHODS, Method
 from tests.planners.reference import (
@@ -35,11 +35,11 @@ FOREVER = TabularMDP.from_matrices([[[1.0]]], costs=[[1.0]])
 class HalfWay:
     """Value iteration that goes half the way: a solver as CONTRIBUTING describes them."""
 
-    def __init__(self, backups: Backups) -> None:
-        self._backups = backups
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
-        self._backups.sweep(V, out)
+        self._engine.sweep(V, out)
         out += V
         out /= 2
         return Step(len(V), num_sweeps=1)
@@ -48,25 +48,25 @@ class HalfWay:
 class OneBehind:
     """Makes one iteration, and returns the V before its sweep."""
 
-    def __init__(self, backups: Backups) -> None:
-        self._backups = backups
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._next: NDArray[np.float64] | None = None
 
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         out[:] = V if self._next is None else self._next
         self._next = np.empty_like(V)
-        return Step(len(V), self._backups.sweep(out, self._next), num_sweeps=1)
+        return Step(len(V), self._engine.sweep(out, self._next), num_sweeps=1)
 
 
 class Spoils:
     """Changes V after the sweep that is to vouch for it."""
 
-    def __init__(self, backups: Backups) -> None:
-        self._backups = backups
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         out[:] = V
-        sweep = self._backups.sweep(V, out)
+        sweep = self._engine.sweep(V, out)
         out -= 0.5
         return Step(len(V), sweep, num_sweeps=1)
 
@@ -74,12 +74,12 @@ class Spoils:
 class ByPolicy:
     """Hands on a sweep by a policy as if it had been a full one."""
 
-    def __init__(self, backups: Backups) -> None:
-        self._backups = backups
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         policy = np.zeros(len(V), dtype=np.int32)
-        return Step(len(V), self._backups.policy_sweep(policy, V, out), num_sweeps=1)
+        return Step(len(V), self._engine.policy_sweep(policy, V, out), num_sweeps=1)
 
 
 @pytest.fixture
@@ -156,13 +156,13 @@ class TestStatus:
 
     def test_no_numbers_are_no_success(self, monkeypatch: pytest.MonkeyPatch) -> None:
         class Broken:
-            def __init__(self, backups: Backups) -> None:
-                self._backups = backups
+            def __init__(self, engine: Engine) -> None:
+                self._engine = engine
 
             def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
                 V = V.copy()
                 V[0] = math.nan
-                return Step(len(V), self._backups.sweep(V, out), num_sweeps=1)
+                return Step(len(V), self._engine.sweep(V, out), num_sweeps=1)
 
         monkeypatch.setitem(METHODS, "broken", Method(Broken, "of a test"))
         P = [[[1.0, 0.0]], [[1.0, 0.0]]]

@@ -11,7 +11,8 @@ from aggmaze import MoveMDP
 from aggmaze.grid import Grid
 from aggmaze.mazes import StandardRecipe, TerrainRecipe, maze_model
 from planners import bellman
-from planners.bellman import MoveBackups, SparseBackups, Sweep, backups
+from planners.bellman import MoveEngine, SparseEngine, local_engine
+from planners.engine import Sweep
 from planners.kernels import moves
 from tests.planners.reference import Array, random_moves, random_tabular
 
@@ -77,7 +78,7 @@ def values(num_states: int) -> Array:
     return np.random.default_rng(num_states).normal(size=num_states) * 1e3
 
 
-def check_sweep(operators: bellman.Backups, V: Array, expected: Array, actions: Array) -> None:
+def check_sweep(operators: bellman.Engine, V: Array, expected: Array, actions: Array) -> None:
     residuals = expected - V
     extremes = Sweep(residuals.min(), residuals.max(), expected.min(), expected.max())
     out = np.full(len(V), np.nan)
@@ -98,7 +99,7 @@ def test_sweeps_of_moves(name: str, by_vectors: bool, monkeypatch: pytest.Monkey
     V = values(model.num_states)
     if "zero" in name:
         V[:] = np.where(V > 0, 0.0, -0.0)
-    operators = MoveBackups(model, GAMMA, 1)
+    operators = MoveEngine(model, GAMMA, 1)
     assert operators._by_vectors == by_vectors
     check_sweep(operators, V, *by_numpy(model, V))
 
@@ -108,7 +109,7 @@ def test_moves_one_would_rather_not_make(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(bellman, "LEAST_VECTOR_WORK", 0)
     model = random_moves(6, 500, 4, p=0.1)
     V = values(500)
-    check_sweep(backups(model, GAMMA), V, *by_numpy(model, V))
+    check_sweep(local_engine(model, GAMMA), V, *by_numpy(model, V))
 
 
 @pytest.mark.parametrize("name", ["terrain", "ring", "any successors, twelve moves"])
@@ -119,7 +120,7 @@ def test_values_do_not_depend_on_where_blocks_end(
     model = MODELS[name]()
     V = values(model.num_states)
     expected, expected_actions = by_numpy(model, V)
-    tables = MoveBackups(model, GAMMA, 1)._vector_tables
+    tables = MoveEngine(model, GAMMA, 1)._vector_tables
     rng = np.random.default_rng(0)
     for count in (1, 2, 7):
         cuts = np.sort(rng.integers(model.num_states + 1, size=count)).tolist()
@@ -136,7 +137,7 @@ def test_values_do_not_depend_on_where_blocks_end(
 
 
 def windows(model: MoveMDP) -> Array:
-    return MoveBackups(model, GAMMA, 1)._vector_tables[-1]
+    return MoveEngine(model, GAMMA, 1)._vector_tables[-1]
 
 
 def test_windows_are_the_distances_of_moves() -> None:
@@ -182,4 +183,4 @@ def test_sweeps_of_general_models(seed: int) -> None:
                 mean += probability * V[following]
             Q[a] = model.costs[s, a] + GAMMA * mean
         expected[s], actions[s] = Q.min(), Q.argmin()
-    check_sweep(SparseBackups(model, GAMMA, 1), V, expected, actions)
+    check_sweep(SparseEngine(model, GAMMA, 1), V, expected, actions)

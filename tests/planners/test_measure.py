@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from aggmaze import MoveMDP, TabularMDP
-from planners.measure import has_absorbing_states, measure
+from planners.auto import has_absorbing_states, measure
 from tests.planners.reference import Model, dense, models, random_moves, random_tabular
 
 

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 import planners
 from aggmaze import TabularMDP
-from planners.bellman import SparseBackups, backups
+from planners.bellman import SparseEngine, local_engine
 from planners.certificate import Certifier
-from planners.gmres import GMRES
 from planners.iterate import Budget, Clock, Run, Step, iterate
-from planners.lazy_sweep import LazySweeps
-from planners.packed import LANES, PackedPolicy
+from planners.linear.gmres import GMRES
+from planners.linear.policy_rows import LANES, PackedPolicy
 from planners.result import Status
 from planners.solvers.modified_policy_iteration import (
     ModifiedPolicyIteration,
     ModifiedPolicyIterationOptions,
 )
+from planners.sweeps.action_elimination import LazySweeps
 from tests import strategies
 from tests.planners.reference import (
     Exact,
@@ -43,7 +43,7 @@ SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def solver_of(
     model: Model, gamma: float, V0: np.ndarray | None = None, threads: int = 1, **options
 ):  # type: ignore[no-untyped-def]
-    operators = backups(model, gamma, threads)
+    operators = local_engine(model, gamma, threads)
     start = np.zeros(model.num_states) if V0 is None else V0
     solver = ModifiedPolicyIteration(operators, ModifiedPolicyIterationOptions(**options))
     return operators, solver, start
@@ -274,7 +274,7 @@ class TestStart:
 def test_threads_change_nothing(
     layout: str, terminals: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("planners.threads.LEAST_WORK", 64)
+    monkeypatch.setattr("planners.kernels.threads.LEAST_WORK", 64)
     if layout == "tabular":
         model: Model = general(2, num_states=997, kind="terminal" if terminals else "none")
     else:
@@ -293,8 +293,8 @@ class TestLazySweeps:
         rng = np.random.default_rng(seed)
         kind = ("none", "terminal", "absorbing")[seed % 3]
         model = general(seed % 1000, sign=-1, kind=kind)
-        operators = backups(model, gamma)
-        assert isinstance(operators, SparseBackups)
+        operators = local_engine(model, gamma)
+        assert isinstance(operators, SparseEngine)
         lazy = LazySweeps(operators)
         V = np.zeros(model.num_states)
         out, expected = np.empty_like(V), np.empty_like(V)
@@ -317,8 +317,8 @@ class TestLazySweeps:
         P = np.zeros((2, 2, 2))
         P[:, 0, 0] = P[:, 1, 1] = 1.0
         model = TabularMDP.from_matrices(P, costs=np.array([[0.0, 5.0], [0.0, 5.0]]))
-        operators = backups(model, 0.5)
-        assert isinstance(operators, SparseBackups)
+        operators = local_engine(model, 0.5)
+        assert isinstance(operators, SparseEngine)
         lazy = LazySweeps(operators)
         V, out, actions = np.zeros(2), np.empty(2), np.zeros(2, dtype=np.int32)
         lazy.sweep(V, out, actions, 0.0)
@@ -341,7 +341,7 @@ class TestPackedPolicy:
         gamma = 0.9
         rng = np.random.default_rng(seed)
         tables = dense(model)
-        rows = PackedPolicy(backups(model, gamma), np.float64, solve_loops=solve_loops)
+        rows = PackedPolicy(local_engine(model, gamma), np.float64, solve_loops=solve_loops)
         num_states = model.num_states
         policy = np.where(tables.terminal, 0, tables.mask.argmax(axis=1)).astype(np.int32)
         for _ in range(3):
@@ -375,7 +375,7 @@ class TestPackedPolicy:
         P[:, 0, 0] = 1.0
         P[:, 1] = 1.0 / S
         model = TabularMDP.from_matrices(P, costs=np.ones((S, 2)))
-        rows = PackedPolicy(backups(model, 0.5), np.float64, solve_loops=False)
+        rows = PackedPolicy(local_engine(model, 0.5), np.float64, solve_loops=False)
         start, vector, out = rows.vector(), rows.vector(), rows.vector()
         vector[:S] = np.arange(S)
         for policy in (np.zeros(S), np.arange(S) % 2, np.ones(S), np.zeros(S)):
@@ -388,7 +388,7 @@ class TestGMRES:
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     @pytest.mark.parametrize("threads", [1, 2])
     def test_solves(self, dtype: type, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("planners.threads.LEAST_WORK", 1)
+        monkeypatch.setattr("planners.kernels.threads.LEAST_WORK", 1)
         rng = np.random.default_rng(0)
         A = 0.9 * rng.dirichlet(np.ones(30), 30)
         start = rng.normal(size=30)

@@ -11,7 +11,7 @@ import planners
 from aggmaze.play import Game
 from aggmaze.rendering.window import Key
 from planners import cli
-from planners.play import adviser
+from planners.advice import adviser
 
 
 def test_regrets_add_up_to_q_less_v() -> None:

@@ -17,8 +17,8 @@ import planners
 from aggmaze import MoveMDP, TabularMDP
 from aggmaze.grid import Grid
 from aggmaze.mazes import StandardRecipe, TerrainRecipe, maze_model
-from planners.chains import ChainEquations, Solution
 from planners.iterate import iterate
+from planners.linear.chain import ChainEquations, Solution
 from planners.policies import greedy_path, policy_model, step_variances
 from tests.planners.reference import (
     Array,

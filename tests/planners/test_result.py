@@ -18,7 +18,7 @@ import planners
 from aggmaze.files import atomic_file
 from aggmaze.storage import save_model
 from planners import SolveResult, Status
-from planners.play import adviser
+from planners.advice import adviser
 from planners.result import KEYBOARD
 from tests.planners.reference import random_moves
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import planners
-from planners import threads
-from planners.bellman import backups
-from planners.threads import check_num_threads, over_blocks, run_all
+from planners.bellman import local_engine
+from planners.kernels import threads
+from planners.kernels.threads import check_num_threads, over_blocks, run_all
 from tests.planners.reference import methods_for
 
 
@@ -37,7 +37,7 @@ def models() -> list[planners.bellman.Model]:
 def test_backups_do_not_depend_on_the_number_of_threads(num_threads: int, always: None) -> None:
     rng = np.random.default_rng(0)
     for model in models():
-        one, many = (backups(model, 0.9, count) for count in (1, num_threads))
+        one, many = (local_engine(model, 0.9, count) for count in (1, num_threads))
         V = rng.normal(size=model.num_states)
         policy = np.empty(model.num_states, dtype=np.int32)
         one.sweep(V, np.empty_like(V), policy)
@@ -179,7 +179,7 @@ def test_a_process_pool_started_after_a_parallel_solve_works(start: str, always:
 
 FORK = """
 import multiprocessing, gymnasium as gym, aggmaze, planners
-from planners import threads
+from planners.kernels import threads
 threads.LEAST_WORK = 1
 
 def total(seed):

@@ -14,7 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from planners.experiments.tasks import Configuration, Experiment, Outcome, Run, Summary, Table, plan
+from planners.experiments.running.tasks import (
+    Configuration,
+    Experiment,
+    Outcome,
+    Run,
+    Summary,
+    Table,
+    plan,
+)
 
 
 @dataclass(frozen=True)

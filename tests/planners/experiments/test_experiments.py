@@ -25,16 +25,16 @@ from planners.experiments import (
     efficiency,
     epsilon,
     mazes,
-    report,
     robustness,
     scaling,
 )
 from planners.experiments.algorithm3 import Algorithm3, seeds
 from planners.experiments.mazes import Maze
-from planners.experiments.report import Section, merged, shown, write_report
-from planners.experiments.reproduce import chosen, reproduce
-from planners.experiments.statistics import Estimate, estimate
-from planners.experiments.tasks import Experiment, Picture, Run, Task, perform, plan
+from planners.experiments.reporting import report
+from planners.experiments.reporting.report import Section, merged, shown, write_report
+from planners.experiments.reporting.statistics import Estimate, estimate
+from planners.experiments.running.reproduce import chosen, reproduce
+from planners.experiments.running.tasks import Experiment, Picture, Run, Task, perform, plan
 from tests.planners.experiments import fakes
 from tests.planners.experiments.fakes import Notes, inline
 from tests.planners.reference import action_values, dense, truth, value_of
@@ -412,7 +412,7 @@ def test_unknown_experiments() -> None:
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     monkeypatch.setattr(sys, "argv", ["aggmaze", "reproduce", *map(str, arguments)])
     monkeypatch.setenv("COLUMNS", "300")
-    monkeypatch.setattr("planners.experiments.runner.process_pool", lambda workers: inline)
+    monkeypatch.setattr("planners.experiments.running.runner.process_pool", lambda workers: inline)
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert isinstance(ended.value.code, int)
@@ -489,6 +489,6 @@ def test_interrupted(
         raise KeyboardInterrupt
 
     monkeypatch.setitem(EXPERIMENTS, "fake", fakes.experiment())
-    monkeypatch.setattr("planners.experiments.runner.perform", interrupt)
+    monkeypatch.setattr("planners.experiments.running.runner.perform", interrupt)
     assert run(monkeypatch, "fake", "--out", tmp_path) == 130
     assert "interrupted" in capsys.readouterr().err

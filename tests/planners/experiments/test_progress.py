@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from planners.experiments import progress
-from planners.experiments.progress import ProgressBar
-from planners.experiments.tasks import Outcome, Task
+from planners.experiments.running import progress
+from planners.experiments.running.progress import ProgressBar
+from planners.experiments.running.tasks import Outcome, Task
 from tests.planners.experiments import fakes
 
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planners.experiments.results import Results, reserved
-from planners.experiments.runner import MOST_ATTEMPTS, dask_cluster, process_pool, run_tasks
-from planners.experiments.tasks import Outcome, Task, perform
+from planners.experiments.running.results import Results, reserved
+from planners.experiments.running.runner import MOST_ATTEMPTS, dask_cluster, process_pool, run_tasks
+from planners.experiments.running.tasks import Outcome, Task, perform
 from tests.planners.experiments import fakes
 from tests.planners.experiments.fakes import Notes, inline
 
@@ -267,8 +267,8 @@ _SCRIPT = textwrap.dedent(
     """
     import sys
     from pathlib import Path
-    from planners.experiments.results import Results
-    from planners.experiments.runner import process_pool, run_tasks
+    from planners.experiments.running.results import Results
+    from planners.experiments.running.runner import process_pool, run_tasks
     from tests.planners.experiments import fakes
 
     if __name__ == "__main__":

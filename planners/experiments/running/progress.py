@@ -10,7 +10,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from planners.experiments.tasks import Outcome, Task
+from planners.experiments.running.tasks import Outcome, Task
 from planners.waiting import time_left
 
 # Seconds between lines where there is no terminal.
@@ -71,7 +71,7 @@ def _groups(task: Task) -> tuple[tuple[str, ...], ...]:
 
 
 class ProgressBar:
-    """Shows tasks done, time taken and time left; a `planners.experiments.runner.Watcher`."""
+    """Shows tasks done, time taken and time left; a `runner.Watcher`."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

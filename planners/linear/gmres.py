@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from planners.threads import over_blocks
+from planners.kernels.threads import over_blocks
 
 Vector = NDArray[Any]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 
-from planners.experiments.statistics import Estimate
+from planners.experiments.reporting.statistics import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ Processes": means of 20 runs with the half widths of their 95 % intervals.
 
 from __future__ import annotations
 
-from planners.experiments.statistics import Estimate
+from planners.experiments.reporting.statistics import Estimate
 
 
 def _table(rows: dict[tuple[object, ...], tuple[float, float]]) -> dict[object, Estimate]:

@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from typing import Protocol
 
-from planners.experiments.results import Results
-from planners.experiments.tasks import Outcome, Task, perform
+from planners.experiments.running.results import Results
+from planners.experiments.running.tasks import Outcome, Task, perform
 
 #: How often a task is begun before it is given up.
 MOST_ATTEMPTS = 3

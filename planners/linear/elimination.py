@@ -23,7 +23,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from aggmaze.mdp import TabularMDP, readonly
-from planners.kernels.choice import UNIT_ROUNDOFF
+from planners.kernels.pieces import UNIT_ROUNDOFF
 
 #: Most states for which elimination is always affordable: 8 MB, and under a second at worst.
 MOST_STATES = 1024

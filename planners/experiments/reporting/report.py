@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from aggmaze.files import atomic_file
-from planners.experiments import figures
-from planners.experiments.tasks import Picture, Run, Summary, Table
+from planners.experiments.reporting import figures
+from planners.experiments.running.tasks import Picture, Run, Summary, Table
 
 _PACKAGES = ("aggmaze", "gymnasium", "numpy", "scipy", "numba", "matplotlib")
 

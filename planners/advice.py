@@ -1,4 +1,4 @@
-"""What the exact optimum tells an agent: its regret, or how far it is from the end."""
+"""What the exact optimum tells others: agents their regret, players the best move."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_choice
+from aggmaze.play import Advice, Adviser
 from aggmaze.wrappers import PotentialShaping, RegretWrapper, vector
-from planners.bellman import Model
+from planners.engine import Model
 from planners.policies import steps_to_terminal
 from planners.solve import solve
 
@@ -123,3 +124,22 @@ def with_shaping(
     if isinstance(env, VectorEnv):
         return vector.PotentialShaping(env, potential, gamma)
     return PotentialShaping(env, potential, gamma)
+
+
+def adviser(gamma: float, **options: Any) -> Adviser:
+    """Return an adviser who solves each model that is played.
+
+    Parameters
+    ----------
+    gamma : float
+        Discount in [0, 1).
+    **options
+        As for `solve`.  The adviser raises `NotSolvedError` where a solve does not reach what they
+        ask for.
+    """
+
+    def advise(model: Model) -> Advice:
+        result = solve(model, gamma=gamma, **options).require()
+        return Advice(result.values, result.policy, gamma)
+
+    return advise

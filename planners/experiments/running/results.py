@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from aggmaze.files import atomic_file
-from planners.experiments.tasks import Outcome, Task
+from planners.experiments.running.tasks import Outcome, Task
 
 _FORMAT = "aggmaze task 1"
 _FOLDER = "results"

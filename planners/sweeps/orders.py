@@ -74,7 +74,7 @@ def _strides(successors, move_costs, most, step):  # type: ignore[no-untyped-def
 def directions(
     model: TabularMDP | MoveMDP, shape: tuple[int, ...] | None
 ) -> Iterator[tuple[NDArray[np.int32] | None, bool]]:
-    """Yield for ever the order of the next sweep, as `Backups.gauss_seidel` takes it.
+    """Yield for ever the order of the next sweep, as `Engine.gauss_seidel` takes it.
 
     On a grid every combination of up and down the axes in turn, each followed by its opposite;
     elsewhere the order of the states and its reverse.  At most 8 pairs where there are more.

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from aggmaze.mdp import readonly
 from aggmaze.move_mdp import MoveMDP
-from planners.bellman import Backups
-from planners.threads import over_blocks
+from planners.engine import Engine
+from planners.kernels.threads import over_blocks
 
 #: States in a slice.
 LANES = 8
@@ -58,7 +58,7 @@ class PackedPolicy:
 
     Parameters
     ----------
-    backups : Backups
+    engine : Engine
         Of either layout.
     dtype : type
         float32 or float64.
@@ -67,14 +67,14 @@ class PackedPolicy:
         ``1 - gamma P_pi(s, s)``, as is what comes in through `scaled`.
     """
 
-    def __init__(self, backups: Backups, dtype: Any, *, solve_loops: bool) -> None:
-        self._num_states = backups.model.num_states
-        self._num_threads = backups.num_threads
-        self._checkpoint = backups.checkpoint
-        self._gamma = backups.gamma
+    def __init__(self, engine: Engine, dtype: Any, *, solve_loops: bool) -> None:
+        self._num_states = engine.model.num_states
+        self._num_threads = engine.num_threads
+        self._checkpoint = engine.checkpoint
+        self._gamma = engine.gamma
         self._solve_loops = solve_loops
-        self._moves = isinstance(backups.model, MoveMDP)
-        self._tables = _unsigned(backups.tables)
+        self._moves = isinstance(engine.model, MoveMDP)
+        self._tables = _unsigned(engine.tables)
         num_slices = -(-self._num_states // LANES)
         self.dtype = dtype
         self.padded_size = num_slices * LANES

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from planners.kernels.vectors import Vector, dot, sup_norm
 
 # Numbers of sizes between 2 to minus this and 2 to this have squares with all their digits.
 _SAFE_EXPONENT = 400
@@ -105,31 +104,10 @@ def bicgstab(
     return KrylovSolution(x, left, num_steps)
 
 
-def sup_norm(vector: Vector) -> float:
-    """Return the sup norm, NaN where an entry is."""
-    return float(max(-vector.min(), vector.max()))
-
-
 def _quotient(numerator: float, denominator: float) -> float:
     """Return a quotient, or 0 where there is none."""
     quotient = numerator / denominator if denominator else 0.0
     return quotient if math.isfinite(quotient) else 0.0
-
-
-@njit(cache=True, nogil=True)
-def dot(x, y):  # type: ignore[no-untyped-def]
-    """Return the inner product of two vectors, summed from the first entry to the last."""
-    # Four sums side by side: one alone waits for each addition.
-    a = b = c = d = 0.0
-    whole = len(x) - len(x) % 4
-    for i in range(0, whole, 4):
-        a += x[i] * y[i]
-        b += x[i + 1] * y[i + 1]
-        c += x[i + 2] * y[i + 2]
-        d += x[i + 3] * y[i + 3]
-    for i in range(whole, len(x)):
-        a += x[i] * y[i]
-    return (a + b) + (c + d)
 
 
 @njit(cache=True, nogil=True)

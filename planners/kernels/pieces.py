@@ -74,7 +74,7 @@ def clear(Q, slack):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, inline="always")
 def pick(Q, steps, slack, tie):  # type: ignore[no-untyped-def]
-    """Choose an action as `Backups.greedy` says; Q is +inf where it is unavailable."""
+    """Choose an action as `Engine.greedy` says; Q is +inf where it is unavailable."""
     best = np.inf
     for a in range(len(Q)):
         best = Q[a] if Q[a] < best else best

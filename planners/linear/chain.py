@@ -25,9 +25,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from aggmaze.mdp import readonly
-from planners.bellman import UNIT_ROUNDOFF
-from planners.kernels.choice import likely_outcome
-from planners.krylov import bicgstab, sup_norm
+from planners.kernels.pieces import UNIT_ROUNDOFF, likely_outcome
+from planners.kernels.vectors import sup_norm
+from planners.linear.bicgstab import bicgstab
 
 # A round of BiCGSTAB ends at this share of the residual it began with, or after so many steps.
 _REDUCTION = 1e-6

@@ -29,8 +29,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from planners.bellman import Backups
-from planners.kernels.choice import turn_around
+from planners.engine import Engine
+from planners.kernels.pieces import turn_around
 
 # Visits below this are left out, and no basin is looked at in more states than so many.
 _LEAST_VISITS = 1e-3
@@ -46,13 +46,13 @@ class BasinCorrection:
 
     Parameters
     ----------
-    backups : Backups
+    engine : Engine
         Of a `MoveMDP`.
     """
 
-    def __init__(self, backups: Backups) -> None:
-        self._tables, self._gamma = backups.tables, backups.gamma
-        num_states = backups.model.num_states
+    def __init__(self, engine: Engine) -> None:
+        self._tables, self._gamma = engine.tables, engine.gamma
+        num_states = engine.model.num_states
         #: The basin of each state at the last correction, shape (S,).
         self.labels = np.empty(num_states, dtype=np.int32)
         #: Their number.

@@ -19,9 +19,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from planners.bellman import Backups
-from planners.kernels.choice import IN_ORDER
+from planners.engine import Engine
 from planners.kernels.moves import gauss_seidel
+from planners.kernels.pieces import IN_ORDER
 
 # The moves of a regular cell are numbered as `aggmaze.grid` does: to the previous row, the next
 # row, the column before and the column after; 0 to 3.
@@ -32,7 +32,7 @@ class RowSweeps:
 
     Parameters
     ----------
-    backups : Backups
+    engine : Engine
         Of a `MoveMDP`.
     shape : tuple of int
         Rows and columns: state ``row * columns + column``.
@@ -40,10 +40,10 @@ class RowSweeps:
         How many rows before each are swept again.
     """
 
-    def __init__(self, backups: Backups, shape: tuple[int, int], retraced: int) -> None:
-        successors, move_costs, chosen, every = backups.tables
+    def __init__(self, engine: Engine, shape: tuple[int, int], retraced: int) -> None:
+        successors, move_costs, chosen, every = engine.tables
         self._num_columns = shape[1]
-        self._tables, self._gamma = backups.tables, backups.gamma
+        self._tables, self._gamma = engine.tables, engine.gamma
         # No row has more before it.
         self._retraced = min(retraced, shape[0])
         self._regular = np.zeros(shape[0], dtype=np.bool_)

@@ -19,8 +19,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from aggmaze.mdp import ROW_SUM_TOLERANCE, readonly
-from planners.bellman import UNIT_ROUNDOFF, SparseBackups, Sweep
-from planners.threads import over_blocks
+from planners.bellman import SparseEngine
+from planners.engine import Sweep
+from planners.kernels.pieces import UNIT_ROUNDOFF
+from planners.kernels.threads import over_blocks
 
 # Covers the roundings of sums of a few numbers.
 _SLIP = 16 * UNIT_ROUNDOFF
@@ -31,23 +33,23 @@ class LazySweeps:
 
     Parameters
     ----------
-    backups : SparseBackups
+    engine : SparseEngine
     """
 
-    def __init__(self, backups: SparseBackups) -> None:
-        self._gamma = backups.gamma
-        self._checkpoint = backups.checkpoint
-        self._num_threads = backups.num_threads
-        self._work = backups.work
+    def __init__(self, engine: SparseEngine) -> None:
+        self._gamma = engine.gamma
+        self._checkpoint = engine.checkpoint
+        self._num_threads = engine.num_threads
+        self._work = engine.work
         # Unsigned numbers of states spare kernels the question whether they are negative.
-        indptr, indices, *others = backups.tables
+        indptr, indices, *others = engine.tables
         self._tables = (indptr, readonly(indices.view(np.uint32)), *others)
         longest = int(np.diff(indptr).max())
         # Relative rounding error of an action's value, and by how much two row sums can differ.
         self._rounding = 1.0001 * (longest + 4) * UNIT_ROUNDOFF
         self._row_sums = 2 * (ROW_SUM_TOLERANCE + longest * UNIT_ROUNDOFF)
         # Up to which drift the best action of a state is sure to be the best.
-        self._sure_until = np.full(backups.model.num_states, -1.0)
+        self._sure_until = np.full(engine.model.num_states, -1.0)
         self._drift = 0.0
 
     def changed(self, low: float, high: float, max_value: float) -> None:

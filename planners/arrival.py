@@ -19,10 +19,10 @@ from scipy.sparse.csgraph import connected_components
 
 from aggmaze.checks import check_time_limit
 from planners.adapters import as_model
-from planners.bellman import UNIT_ROUNDOFF
-from planners.chains import ChainEquations, Solution
-from planners.compiling import interruptible
 from planners.iterate import Clock
+from planners.kernels.compiling import interruptible
+from planners.kernels.pieces import UNIT_ROUNDOFF
+from planners.linear.chain import ChainEquations, Solution
 from planners.policies import distances_to, policy_model, steps_to_terminal
 from planners.result import SolveResult
 

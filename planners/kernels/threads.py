@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from aggmaze.checks import check_integer
-from planners import compiling
+from planners.kernels import compiling
 
 T = TypeVar("T")
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from planners.experiments.algorithm3 import DEFAULT_READING, DEFAULT_STEPS, READINGS, STEPS
-from planners.experiments.report import OVERLAPS
-from planners.experiments.statistics import Estimate, estimate
-from planners.experiments.tasks import Table
+from planners.experiments.reporting.report import OVERLAPS
+from planners.experiments.reporting.statistics import Estimate, estimate
+from planners.experiments.running.tasks import Table
 
 #: Samples of the error by steps and reading.
 Errors = Mapping[tuple[str, str], Sequence[float]]

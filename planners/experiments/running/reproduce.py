@@ -8,10 +8,10 @@ from pathlib import Path
 
 from aggmaze.checks import check_choice, check_integer, did_you_mean
 from planners.experiments import EXPERIMENTS
-from planners.experiments.report import Section, write_report
-from planners.experiments.results import Results, reserved
-from planners.experiments.runner import Completed, ExecutorFactory, Watcher, run_tasks
-from planners.experiments.tasks import SCALES, Experiment, Run, Task, plan
+from planners.experiments.reporting.report import Section, write_report
+from planners.experiments.running.results import Results, reserved
+from planners.experiments.running.runner import Completed, ExecutorFactory, Watcher, run_tasks
+from planners.experiments.running.tasks import SCALES, Experiment, Run, Task, plan
 from planners.plotting import check_matplotlib
 
 

@@ -1,0 +1,1 @@
+"""What shows their results: pages, figures, and the numbers of the paper."""

@@ -1,0 +1,1 @@
+"""Sweeps of special kinds, and orders to sweep in."""
