@@ -22,6 +22,7 @@ from aggmaze.move_mdp import MoveMDP
 from planners.engine import Engine, Model, Sweep
 from planners.kernels import compiling, moves, sparse
 from planners.kernels.pieces import IN_ORDER, UNIT_ROUNDOFF
+from planners.kernels.tables import Moves, Outcomes
 from planners.kernels.threads import over_blocks
 
 # Covers what results below the least normal number lose beyond that.
@@ -180,7 +181,7 @@ class MoveEngine(_CompiledEngine):
             gamma,
             num_threads,
             moves,
-            (readonly(model.successors), readonly(costs), *model.slip_weights),
+            Moves(readonly(model.successors), readonly(costs), *model.slip_weights),
             model.successors.size,
             checkpoint,
         )
@@ -259,7 +260,7 @@ class SparseEngine(_CompiledEngine):
             gamma,
             num_threads,
             sparse,
-            (
+            Outcomes(
                 readonly(matrix.indptr.astype(np.int64)),
                 readonly(matrix.indices.astype(np.int32, copy=False)),
                 readonly(matrix.data),

@@ -10,6 +10,7 @@ It ends with 1 if anything differs.
 """
 
 import argparse
+import dataclasses
 import hashlib
 import json
 import os
@@ -52,19 +53,21 @@ def families():
     def environment(name, **options):
         return lambda: planners.as_model(gym.make(name, **options))
 
-    def garnet(num_states, num_actions, branching, seed, ends=False, kind=np.float64):
+    def garnet(num_states, num_actions, branching, seed, ends=False):
         def make():
             rng = np.random.default_rng(seed)
+            num_ends = num_states // 50 if ends else 0
             rows = np.repeat(np.arange(num_states * num_actions), branching)
             columns = rng.integers(num_states, size=len(rows))
+            ended = rows < num_ends * num_actions
+            columns[ended] = rows[ended] // num_actions
             weights = rng.random(len(rows)) + 0.05
             weights /= np.repeat(weights.reshape(-1, branching).sum(axis=1), branching)
             shape = (num_states * num_actions, num_states)
             P = sp.csr_array(sp.coo_array((weights, (rows, columns)), shape=shape))
-            costs = rng.random((num_states, num_actions)).astype(kind)
-            terminal = np.zeros(num_states, dtype=bool)
-            terminal[: num_states // 50] = ends
-            return aggmaze.TabularMDP(P, costs, terminal=terminal)
+            costs = rng.random((num_states, num_actions))
+            costs[:num_ends] = 0.0
+            return aggmaze.TabularMDP(P, costs, terminal=np.arange(num_states) < num_ends)
 
         return make
 
@@ -89,7 +92,9 @@ def families():
     return {
         "maze": environment("StandardMaze-v0", shape=(40, 40), layout_seed=1),
         "slippery maze": environment("StandardMaze-v0", shape=(30, 50), layout_seed=2, p=0.8),
-        "maze of few certainties": environment("StandardMaze-v0", shape=(9, 9), layout_seed=2, p=0.2),
+        "maze of few certainties": environment(
+            "StandardMaze-v0", shape=(9, 9), layout_seed=2, p=0.2
+        ),
         "large maze": environment("StandardMaze-v0", shape=(300, 300), layout_seed=1, p=0.9),
         "terrain": environment("TerrainMaze-v0", shape=(60, 60), layout_seed=3),
         "slippery terrain": environment("TerrainMaze-v0", shape=(50, 40), layout_seed=3, p=0.7),
@@ -110,6 +115,12 @@ def families():
 def digest(array):
     """Return what stands for the bits of an array."""
     return hashlib.sha256(array.tobytes()).hexdigest()[:16]
+
+
+def contents(report):
+    """Return what a dataclass holds, arrays by their bits."""
+    held = {field.name: getattr(report, field.name) for field in dataclasses.fields(report)}
+    return {k: digest(v) if hasattr(v, "tobytes") else repr(v) for k, v in held.items()}
 
 
 def work(threads):
@@ -165,10 +176,10 @@ def work(threads):
             )
             seconds["evaluate"] = seconds.get("evaluate", 0.0) + time.process_time() - start
         arrival = planners.arrival(model, result)
-        found[f"{family}, arrival"] = [digest(np.asarray(arrival.probability)), repr(arrival)]
+        found[f"{family}, arrival"] = contents(arrival)
         if not large:
             rollouts = planners.rollout(model, result, episodes=3, seed=1, max_steps=200)
-            found[f"{family}, rollout"] = repr(rollouts)
+            found[f"{family}, rollout"] = contents(rollouts)
         found[SECONDS + family] = seconds
     json.dump(found, sys.stdout)
 
