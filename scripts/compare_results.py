@@ -1,7 +1,7 @@
 """Compare what two checkouts compute, bit for bit, and how long they take.
 
 ``python3 scripts/compare_results.py ../other`` solves the same models by all methods in this
-checkout and in the other, evaluates, arrives and rolls out, and names what differs: values, policies,
+checkout and in the other, evaluates, arrives and rolls out, and names what differs: values, plans,
 bounds, counts, statuses.  A change that is to compute what was computed before is looked at with
 this.  ``--rounds 5`` runs both in turn so often and adds the ratio of their CPU seconds, a family a
 line, medians.
@@ -125,7 +125,7 @@ def contents(report):
 
 def work(threads):
     """Solve everything in this checkout and print what came of it, as JSON."""
-    sys.path.insert(0, os.getcwd())
+    sys.path.insert(0, str(Path.cwd()))
     import numpy as np
 
     import planners
