@@ -154,6 +154,30 @@ class TestStatus:
                 assert (result.status == "converged") == met
                 assert result.success == met
 
+    def test_at_a_limit_the_sweep_that_certifies_has_the_last_word(self) -> None:
+        model = random_moves(0, 40, 3, p=0.9)
+        options = {"gamma": 0.9, "method": "value_iteration"}
+        for num_iterations in (3, 10, 30):
+            # What the last iteration says itself, and what the sweep after it finds.
+            longer = planners.solve(model, tol=1e-9, num_iterations=num_iterations + 1, **options)
+            claimed = longer.history.bound[num_iterations - 1]
+            found = planners.solve(model, tol=1e-9, num_iterations=num_iterations, **options).bound
+            assert found < 0.999 * claimed
+            between = (found + claimed) / 2
+            result = planners.solve(model, atol=between, num_iterations=num_iterations, **options)
+            assert result.status == "converged"
+            assert (result.bound, result.num_iterations) == (found, num_iterations)
+
+    def test_sweeps_to_certify_are_no_more_work_than_the_method(self) -> None:
+        model = random_moves(0, 400, 3, p=0.9)
+        for options in (
+            {"method": "adaptive_aggregation", "epsilon": "shrink"},
+            {"method": "fixed_aggregation", "labels": np.arange(400) // 10},
+        ):
+            result = planners.solve(model, gamma=0.9, tol=1e-6, num_updates=40_000, **options)
+            assert result.num_certificate_sweeps <= 2 + result.num_updates // 400
+            assert result.num_certificate_sweeps < result.num_iterations / 5
+
     def test_no_numbers_are_no_success(self, monkeypatch: pytest.MonkeyPatch) -> None:
         class Broken:
             def __init__(self, engine: Engine) -> None:
