@@ -7,6 +7,10 @@ With ``b1 = min V`` and ``b2 = max V``, mega-state ``i = 1, 2, ...`` holds the s
 Two cases the paper leaves open: where ``(b2 - b1) / epsilon`` is an integer the maximum falls in no
 bin, and joins the last one; where V is constant there would be no bin, and there is one.
 
+Where several processes share the states (`planners.engine`), each finds the bins of its own, and
+what is counted and drawn is put together: mega-states, sizes and representatives are the same in
+all of them, and the same as in one process that holds all states.
+
 All is done in one pass over V: it finds the bin of each state and counts the members of each bin
 in each block of states.  Empty bins keep their numbers (`Aggregation.codes`), so that no second
 pass has to close the gaps, and a member of a given rank is found by reading one block.
@@ -18,6 +22,7 @@ import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -25,6 +30,7 @@ from numpy.typing import NDArray
 
 from aggmaze.checks import check_positive
 from aggmaze.mdp import readonly
+from planners.engine import WHOLE, Parts
 from planners.kernels.threads import over_blocks
 
 # States in a block.  As many bins are counted by block at most, so that the counts are no more than
@@ -40,6 +46,15 @@ _LEAST_DRAWS = 1 << 16
 _CHUNK = 64
 
 
+class _Shares(NamedTuple):
+    """Which members of each mega-state this process holds, where others hold states too."""
+
+    parts: Parts
+    first_state: int
+    before: NDArray[np.int64]  # members in the processes before, shape (K,)
+    own: NDArray[np.int64]  # members here, shape (K,)
+
+
 @dataclass(frozen=True, eq=False)
 class Aggregation:
     """A partition of the states into K mega-states.
@@ -52,7 +67,7 @@ class Aggregation:
         Code of each mega-state, increasing; other codes are no state's.
     num_codes : int
     sizes : ndarray of int64, shape (K,)
-        Number of states in each mega-state, at least 1.
+        Number of states in each mega-state, of all processes, at least 1.
     midpoints : ndarray of float, shape (K,)
         Middle of the bin of values, increasing.
     """
@@ -65,6 +80,7 @@ class Aggregation:
     # Members of each code up to the end of each block, shape (blocks, num_codes); none for many
     # codes.
     _counts: NDArray[np.int32] | None = field(default=None, repr=False)
+    _shares: _Shares | None = field(default=None, repr=False)
 
     @property
     def num_megastates(self) -> int:
@@ -96,6 +112,7 @@ def aggregate_by_value(
     extremes: tuple[float, float] | None = None,
     out: NDArray[np.int32] | None = None,
     num_threads: int = 1,
+    parts: Parts = WHOLE,
 ) -> Aggregation:
     """Partition the states by value: Algorithm 2.
 
@@ -111,6 +128,8 @@ def aggregate_by_value(
         Where to put the codes; a new array by default.
     num_threads : int
         Threads to use where V is long enough; the result is the same on any number.
+    parts : Parts
+        The processes that share the states, each with its part of V.
 
     Raises
     ------
@@ -122,8 +141,12 @@ def aggregate_by_value(
     V = np.ascontiguousarray(V, dtype=np.float64)
     if V.ndim != 1 or len(V) == 0:
         raise ValueError(f"V must have shape (S,), not empty, got {V.shape}")
-    low, high = (float(V.min()), float(V.max())) if extremes is None else extremes
+    if extremes is None:
+        ends = parts.gathered(np.array([V.min(), V.max()]))
+        extremes = float(ends.min()), float(ends.max())
+    low, high = extremes
     if not (math.isfinite(low) and math.isfinite(high)):
+        V = parts.gathered(V)
         bad = int(np.flatnonzero(~np.isfinite(V))[0])
         raise ValueError(f"V[{bad}] = {V[bad]} must be finite")
     width = (high - low) / epsilon
@@ -135,20 +158,28 @@ def aggregate_by_value(
     num_bins = max(1, math.ceil(width))
     codes = np.empty(len(V), dtype=np.int32) if out is None else out
     counts: NDArray[np.int32] | None = None
-    if num_bins <= 4 * len(V) + 1024:
+    num_states = int(parts.gathered(np.array([len(V)])).sum())
+    if num_bins <= 4 * num_states + 1024:
         counts = _count(readonly(V), low, float(epsilon), num_bins, codes, num_threads)
-        totals = counts[-1]
+        own, num_codes = counts[-1].astype(np.int64), num_bins
+        totals, shares = _put_together(own, len(V), parts)
         bins = kept = np.flatnonzero(totals)
-        sizes, num_codes = totals[kept].astype(np.int64), num_bins
     else:
         # Far more bins than states: sort the states instead of counting over bins.
         index = np.minimum(np.floor((V - low) / epsilon), num_bins - 1)
-        bins, labels, sizes = np.unique(index, return_inverse=True, return_counts=True)
-        codes[:] = labels
+        found, labels, members = np.unique(index, return_inverse=True, return_counts=True)
+        bins = np.unique(parts.gathered(found))
+        places = np.searchsorted(bins, found)
+        codes[:] = places[labels]
         num_codes = len(bins)
+        own = np.zeros(num_codes, dtype=np.int64)
+        own[places] = members
+        totals, shares = _put_together(own, len(V), parts)
         kept = np.arange(num_codes)
+    if shares is not None:
+        shares = shares._replace(before=shares.before[kept], own=shares.own[kept])
     midpoints = np.asarray(low + (bins + 0.5) * epsilon, dtype=np.float64)
-    return Aggregation(codes, kept, num_codes, sizes, midpoints, counts)
+    return Aggregation(codes, kept, num_codes, totals[kept], midpoints, counts, shares)
 
 
 def representatives(
@@ -185,17 +216,54 @@ def draw_representatives(
         Draw ``i`` of mega-state ``j`` is its member number ``floor(uniforms[i, j] * size)``, in
         the order of the states.
     """
-    sizes, codes, counts = aggregation.sizes, aggregation.codes, aggregation._counts
+    sizes, shares = aggregation.sizes, aggregation._shares
     ranks = np.minimum((uniforms * sizes).astype(np.int64), sizes - 1)
+    if shares is None:
+        return _find(aggregation, aggregation.kept, sizes, ranks)
+    ranks -= shares.before
+    here = (ranks >= 0) & (ranks < shares.own)
+    kept = np.broadcast_to(aggregation.kept, ranks.shape)[here]
+    states = np.zeros_like(ranks)
+    found = _find(aggregation, kept, shares.own, ranks[here][np.newaxis])
+    states[here] = shares.first_state + found[0]
+    return shares.parts.gathered(states[np.newaxis]).sum(axis=0)
+
+
+def _find(
+    aggregation: Aggregation,
+    kept: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    ranks: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return the states of the part by code and rank, shape (N, J), for J codes.
+
+    ``sizes`` counts what the part has of each mega-state, shape (K,).
+    """
+    codes, counts = aggregation.codes, aggregation._counts
     reads = ranks.size * min(_BLOCK, len(codes))
     by_block = counts is not None and len(counts) == _num_blocks(len(codes))
     if by_block and reads <= _READS_PER_STATE * len(codes):
-        return _members(codes, counts, aggregation.kept, ranks)
+        return _members(codes, counts, kept, ranks)
     totals = np.zeros(aggregation.num_codes, dtype=np.int64)
     totals[aggregation.kept] = sizes
     first = np.cumsum(totals) - totals
-    wanted = first[aggregation.kept] + ranks
+    wanted = first[kept] + ranks
     return _sorted(codes, first)[wanted].astype(np.int64)
+
+
+def _put_together(
+    own: NDArray[np.int64], num_states: int, parts: Parts
+) -> tuple[NDArray[np.int64], _Shares | None]:
+    """Return how many members each code has in all processes, and which of them are here.
+
+    ``own`` counts those of the part, which has ``num_states`` states.
+    """
+    if parts.size == 1:
+        return own, None
+    members = parts.gathered(own[np.newaxis])
+    sizes = parts.gathered(np.array([num_states]))
+    before = members[: parts.rank].sum(axis=0)
+    return members.sum(axis=0), _Shares(parts, int(sizes[: parts.rank].sum()), before, own)
 
 
 def _num_blocks(num_states: int) -> int:

@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from aggmaze.mdp import TabularMDP, readonly
 from aggmaze.move_mdp import MoveMDP
-from planners.engine import Engine, Model, Sweep
+from planners.engine import WHOLE, LocalEngine, Model, Parts, Sweep
 from planners.kernels import compiling, moves, sparse
 from planners.kernels.pieces import IN_ORDER, UNIT_ROUNDOFF
 from planners.kernels.tables import Moves, Outcomes
 from planners.kernels.threads import over_blocks
+from planners.kernels.vectors import sup_norm
 
 # Covers what results below the least normal number lose beyond that.
 UNDERFLOW = float(np.finfo(np.float64).tiny)
@@ -52,6 +53,9 @@ class _CompiledEngine:
         checkpoint: Callable[[], None],
     ) -> None:
         self.model = model
+        self.num_states = model.num_states
+        self.terminal = model.terminal
+        self.parts: Parts = WHOLE
         self.gamma = gamma
         self.num_threads = num_threads
         self.checkpoint = checkpoint
@@ -127,6 +131,14 @@ class _CompiledEngine:
         if sum(self._over_states(self._kernels.clear_actions, V, slack, policy)):
             self._over_states(self._kernels.greedy, V, distances(), slack, tie, policy)
         return policy
+
+    def sup_norm(self, vector: NDArray[np.float64]) -> float:
+        """Return the largest size of an entry."""
+        return sup_norm(vector)
+
+    def count(self, flags: NDArray[np.bool_]) -> int:
+        """Return how many flags are set."""
+        return int(np.count_nonzero(flags))
 
     def _sweep(
         self,
@@ -326,7 +338,7 @@ def local_engine(
     num_threads: int = 1,
     checkpoint: Callable[[], None] = _no_limit,
     costs: NDArray[np.float64] | None = None,
-) -> Engine:
+) -> LocalEngine:
     """Return the backups of a model at a discount in [0, 1).
 
     Parameters

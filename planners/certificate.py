@@ -37,7 +37,6 @@ from numpy.typing import NDArray
 
 from planners.engine import Engine, Sweep
 from planners.kernels.pieces import UNIT_ROUNDOFF
-from planners.kernels.vectors import sup_norm
 
 #: No cost-to-go may be larger: sums of a few such numbers and of costs do not overflow.
 LARGEST_VALUE = 1e300
@@ -137,9 +136,12 @@ class Certifier:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._gamma = engine.gamma
-        terminal = engine.model.terminal
-        self._terminal = np.flatnonzero(terminal)
-        self._some_terminal, self._all_terminal = bool(terminal.any()), bool(terminal.all())
+        self._terminal = np.flatnonzero(engine.terminal)
+        num_terminal = engine.count(engine.terminal)
+        self._some_terminal, self._all_terminal = (
+            num_terminal > 0,
+            num_terminal == engine.num_states,
+        )
         # gamma times the largest and the least sum of a row, and the largest over states that are
         # not terminal.
         gamma, error = engine.gamma, engine.row_error
@@ -178,9 +180,9 @@ class Certifier:
         What is no number, or too large to compute with, leaves nothing known.
         """
         sweep = self.engine.sweep(V, image)
-        anchored = not V[self._terminal].any()
+        anchored = self.engine.count(V[self._terminal] != 0.0) == 0
         certificate = self.of_argument(sweep, anchored)
-        size, image_size = sup_norm(V), sup_norm(image)
+        size, image_size = self.engine.sup_norm(V), self.engine.sup_norm(image)
         if not (size <= LARGEST_VALUE and image_size <= LARGEST_VALUE):
             certificate = Certificate(-math.inf, math.inf, math.inf)
             size = math.inf

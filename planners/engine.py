@@ -1,4 +1,15 @@
-"""What solvers see of a model at a discount: an engine, which owns the tables and the sweeps."""
+"""What solvers see of a model at a discount: an engine, which owns the tables and the sweeps.
+
+An engine may be one process or one of several that work on a model together, each on a part of the
+states, all running the same program.  A vector over the states, such as V, is then the part of it
+that this process holds, in the order of the states; the first process has the first states.
+Extremes and counts are those of all states, the same in every process; so are
+numbers of states and mega-states, W, what is drawn, and every decision.  What neighbours of a part
+have is the engine's business: a sweep fetches the values that its rows read.
+
+`planners.bellman` has the engine of one process.  `LocalEngine` says what it has beyond this, for
+methods that follow a policy from state to state.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +22,7 @@ from numpy.typing import NDArray
 
 from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
+from planners.kernels.tables import Moves, Outcomes
 
 Model = TabularMDP | MoveMDP
 
@@ -46,16 +58,61 @@ class Sweep:
         return max(-self.residual_low, self.residual_high)
 
 
-class Engine(Protocol):
-    """Engine of one model at one discount: all that a solver sees of the two."""
+class Parts(Protocol):
+    """The processes that share the states of a model, as one of them sees them."""
 
     @property
-    def model(self) -> Model:
-        """The model."""
+    def rank(self) -> int:
+        """The number of this process, from 0 on."""
+
+    @property
+    def size(self) -> int:
+        """How many processes there are."""
+
+    def gathered(self, part: NDArray[Any]) -> NDArray[Any]:
+        """Return the arrays of all processes one after another, along the first axis."""
+
+
+class OnePart:
+    """A process that holds all states."""
+
+    rank, size = 0, 1
+
+    def gathered(self, part: NDArray[Any]) -> NDArray[Any]:
+        """Return the array."""
+        return part
+
+
+#: What a process that holds all states sees.
+WHOLE = OnePart()
+
+
+class Engine(Protocol):
+    """Bellman backups of one model at one discount, over the states of one process or several.
+
+    To build its part an engine needs the rows of a model, ``model.rows(lo, hi)``, and which of its
+    states are terminal.
+    """
 
     @property
     def gamma(self) -> float:
         """The discount."""
+
+    @property
+    def model(self) -> Model:
+        """The model, to ask for sizes and rows."""
+
+    @property
+    def num_states(self) -> int:
+        """Number S of states of the model, those of all processes."""
+
+    @property
+    def terminal(self) -> NDArray[np.bool_]:
+        """Whether each state of the part is terminal."""
+
+    @property
+    def parts(self) -> Parts:
+        """Who has the states."""
 
     @property
     def max_cost(self) -> float:
@@ -68,10 +125,6 @@ class Engine(Protocol):
     @property
     def checkpoint(self) -> Callable[[], None]:
         """What long loops call now and then; raises where time is up."""
-
-    @property
-    def tables(self) -> tuple[NDArray[Any], ...]:
-        """The read-only arrays that the kernels of the layout take first."""
 
     @property
     def work(self) -> int:
@@ -91,9 +144,15 @@ class Engine(Protocol):
         out: NDArray[np.float64],
         actions: NDArray[np.int32] | None = None,
     ) -> Sweep:
-        """Write TV into ``out``, shape (S,) both, and return its extremes.
+        """Make a full sweep.
 
-        Where asked for, write the first action that attains it into ``actions``, shape (S,).
+        Parameters
+        ----------
+        V : ndarray of float, shape (S,)
+        out : ndarray of float, shape (S,)
+            Receives TV; not V itself.
+        actions : ndarray of int32, shape (S,), optional
+            Receives the first action that attains it.
         """
 
     def gauss_seidel(
@@ -102,15 +161,28 @@ class Engine(Protocol):
         order: NDArray[np.int32] | None = None,
         reverse: bool = False,
     ) -> Sweep:
-        """Back up each state in place, with its loops to itself solved for, in an order of states.
+        """Back up one state after another in place, with its loops to itself solved for.
 
-        By default the order of the states, or its reverse.
+        Parameters
+        ----------
+        V : ndarray of float, shape (S,)
+        order : ndarray of int32, shape (S,), optional
+            By default the order of the states.
+        reverse : bool
+            Whether it is gone through from its end.
         """
 
     def policy_sweep(
         self, policy: NDArray[np.int32], V: NDArray[np.float64], out: NDArray[np.float64]
     ) -> Sweep:
-        """Write ``c_pi + gamma P_pi V`` into ``out`` for a policy of available actions."""
+        """Write ``c_pi + gamma P_pi V`` into ``out``.
+
+        Parameters
+        ----------
+        policy : ndarray of int32, shape (S,)
+            Available actions.
+        V, out : ndarray of float, shape (S,)
+        """
 
     def aggregated(
         self,
@@ -119,7 +191,19 @@ class Engine(Protocol):
         labels: NDArray[np.int32],
         out: NDArray[np.float64],
     ) -> None:
-        """Write ``T_s V~`` of each listed state into ``out``, where ``V~(s) = W[labels[s]]``."""
+        """Write ``T_s V~`` of each listed state into ``out``, where ``V~(s) = W[labels[s]]``.
+
+        Parameters
+        ----------
+        states : ndarray of int64, shape (K,)
+            By their numbers in the model, in every process the same.
+        W : ndarray of float
+            In every process the same.
+        labels : ndarray of int32, shape (S,)
+            Indices into W.
+        out : ndarray of float, shape (K,)
+            In every process the same.
+        """
 
     def q_values(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return ``c(s,a) + gamma sum P V``, shape (S, A); +inf where masked."""
@@ -133,8 +217,16 @@ class Engine(Protocol):
     ) -> NDArray[np.int64]:
         """Return the action of least expected distance among those within ``slack`` of the best.
 
-        Among several of that distance, the first whose value is within ``tie`` of their best.  The
-        distances of all states are asked for only where some state has a choice.
+        Parameters
+        ----------
+        V : ndarray of float, shape (S,)
+        distances : callable
+            Returns the distance of every state, shape (S,); called only where some state has a
+            choice.
+        slack : float
+        tie : float
+            Among several actions of that distance, the first whose value is within ``tie`` of their
+            best is taken.
         """
 
     def rounding(self, max_value: float) -> float:
@@ -143,3 +235,17 @@ class Engine(Protocol):
     @property
     def least_rounding(self) -> float:
         """The least share of ``max_value`` that `rounding` can come to, whatever the costs."""
+
+    def sup_norm(self, vector: NDArray[np.float64]) -> float:
+        """Return the largest size of an entry, NaN where one is no number."""
+
+    def count(self, flags: NDArray[np.bool_]) -> int:
+        """Return how many flags are set."""
+
+
+class LocalEngine(Engine, Protocol):
+    """An engine of one process, with its tables for those who follow a policy through them."""
+
+    @property
+    def tables(self) -> Moves | Outcomes:
+        """The read-only arrays of the model's layout."""

@@ -20,6 +20,7 @@ from aggmaze.mdp import TabularMDP
 from planners.adapters import as_model
 from planners.bellman import local_engine
 from planners.certificate import Certifier
+from planners.engine import Engine
 from planners.iterate import Budget, Clock, iterate
 from planners.kernels.compiling import interruptible
 from planners.kernels.vectors import sup_norm
@@ -99,15 +100,31 @@ def _values(chain: TabularMDP, gamma: float) -> NDArray[np.float64]:
     found = equations.solve(chain.costs[:, 0])
     if max(-found.residual_low, found.residual_high) <= found.rounding:
         return found.values
-    clock = Clock()
-    engine = local_engine(chain, gamma)
+    return evaluate_by_sweeps(local_engine(chain, gamma), found.values)
+
+
+def evaluate_by_sweeps(engine: Engine, V0: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the values of a model with one action, as near as float64 can certify.
+
+    Parameters
+    ----------
+    engine : Engine
+        Of one process or several.
+    V0 : ndarray of float, shape (S,)
+        Where to start.
+
+    Raises
+    ------
+    FloatingPointError
+        If nothing can be certified, or it takes more than a million sweeps.
+    """
     certifier = Certifier(engine)
     run = iterate(
         ValueIteration(engine),
-        found.values,
+        V0,
         certifier,
         Budget(tol=certifier.attainable(0.0), num_iterations=_MOST_SWEEPS),
-        clock,
+        Clock(),
     )
     if run.status == Status.INTERRUPTED:
         raise KeyboardInterrupt  # nobody asked for an approximate value

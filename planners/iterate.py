@@ -22,7 +22,6 @@ from planners.certificate import Certificate, Certifier, Check
 from planners.engine import Engine, Sweep
 from planners.kernels import compiling
 from planners.kernels.pieces import UNIT_ROUNDOFF
-from planners.kernels.vectors import sup_norm
 from planners.linear.elimination import MOST_STATES, eliminate
 from planners.policies import policy_model
 from planners.result import KEYBOARD, History, Status
@@ -363,7 +362,8 @@ class _Judge:
         self._recentres = budget.has_tolerance and not defines_values
         # Such values may be other than 0 in terminal states.
         self._anchored = not defines_values
-        self._terminal = certifier.engine.model.terminal
+        self._terminal = certifier.engine.terminal
+        self._num_states = certifier.engine.num_states
         self._floor = _Floor(certifier.engine)
         self._checked: tuple[_Whole, Check] | None = None
         # Updates when something was last known of V.
@@ -386,7 +386,7 @@ class _Judge:
     def is_due(self, whole: _Whole) -> bool:
         """Whether a sweep to certify is no more work than what was done since the last."""
         work = whole.num_updates - self._updates_known
-        return self._budget.has_tolerance and work >= len(whole.V)
+        return self._budget.has_tolerance and work >= self._num_states
 
     def checked_bound(self, whole: _Whole) -> float:
         """Return the bound of the values by a sweep made for it."""
@@ -394,7 +394,7 @@ class _Judge:
 
     def has_checked(self, whole: _Whole) -> bool:
         """Whether a sweep was made of this V: then its bound, and its midpoint, are the ones."""
-        return self._checked is not None and self._checked[0] is whole
+        return self._found(whole) is not None
 
     def end(self, step: Step, whole: _Whole) -> tuple[Status, str] | None:
         """Return how the run ends here, if its accuracy does end it."""
@@ -446,7 +446,8 @@ class _Judge:
         improved to: at numbers of sweeps each twice the last.  And one that is about to give up may
         do so for no more than the roundings of a V that is far larger than V*.
         """
-        if not self._recentres or len(whole.V) > MOST_STATES:
+        whole_model = self._certifier.engine.parts.size == 1 and self._num_states <= MOST_STATES
+        if not (self._recentres and whole_model):
             return False
         if end is None:
             return whole.num_sweeps >= self._next_closing
@@ -461,11 +462,11 @@ class _Judge:
         larger share of the work than the sweeps have taken.
         """
         engine, checked = self._certifier.engine, self._checked
-        num_policies = 1 + 3 * engine.work * self._next_closing // len(whole.V) ** 3
+        num_policies = 1 + 3 * engine.work * self._next_closing // self._num_states**3
         if end is not None:
             num_policies = max(num_policies, _LAST_POLICIES)
         self._next_closing *= 2
-        policy = np.full(len(whole.V), -1, dtype=np.int32)
+        policy = np.full(self._num_states, -1, dtype=np.int32)
         V = whole.values()
         for _ in range(num_policies):
             self.num_sweeps += 1
@@ -493,8 +494,9 @@ class _Judge:
         V = whole.values()
         if not self._recentres:
             return V.copy()
-        if self._checked is not None and self._checked[0] is whole:
-            return self._moved(V, self._checked[1].certificate.midpoint)
+        check = self._found(whole)
+        if check is not None:
+            return self._moved(V, check.certificate.midpoint)
         return V.copy() if whole.claim is None else self._moved(V, whole.claim.midpoint)
 
     def run(self, whole: _Whole, end: tuple[Status, str], record: _Record) -> Run:
@@ -527,18 +529,23 @@ class _Judge:
             return _OVERFLOW
         if not self._budget.has_tolerance:
             return end
-        met = self._met(bound, sup_norm(values))
+        met = self._met(bound, self._certifier.engine.sup_norm(values))
         if met is None and end[0] == Status.CONVERGED:
             raise AssertionError(f"converged with a bound of {bound!r}")
         return end if end[0] == Status.CONVERGED or met is None else met
 
+    def _found(self, whole: _Whole) -> Check | None:
+        """Return what the sweep of this V said, if one was made."""
+        checked = self._checked
+        return checked[1] if checked is not None and checked[0] is whole else None
+
     def _check(self, whole: _Whole) -> Check:
-        if self._checked is None or self._checked[0] is not whole:
+        check = self._found(whole)
+        if check is None:
             self.num_sweeps += 1
             check = self._certifier.check(whole.values(), whole.spare)
             self._checked = whole, check
-            self._updates_known = whole.num_updates
-        return self._checked[1]
+        return check
 
     def _bound_and_shift(self, check: Check) -> tuple[float, float]:
         shift = check.certificate.midpoint if self._recentres else 0.0
@@ -552,7 +559,7 @@ class _Judge:
         return values
 
     def _size(self, whole: _Whole, shift: float) -> float:
-        return sup_norm(self._moved(whole.V, shift))
+        return self._certifier.engine.sup_norm(self._moved(whole.V, shift))
 
     def _met(self, bound: float, size: float) -> tuple[Status, str] | None:
         target = self._budget.target(size)

@@ -28,7 +28,6 @@ from planners.engine import Engine
 from planners.iterate import Budget, Callback, Clock, Run, Solver, iterate
 from planners.kernels.compiling import interruptible
 from planners.kernels.threads import check_num_threads
-from planners.kernels.vectors import sup_norm
 from planners.policies import greedy_policy, model_values
 from planners.result import KEYBOARD, SolveResult, Status
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
@@ -330,9 +329,10 @@ def _check_size(engine: Engine, start: NDArray[np.float64]) -> None:
             f"{what} sizes up to {size:g}, which at gamma = {engine.gamma!r} is too much for "
             f"float64: at most {most:.3g} will do; measure them in another unit"
         )
-    if not sup_norm(start) <= most:
+    size = engine.sup_norm(start)
+    if not size <= most:
         raise ValueError(
-            f"V0 has sizes up to {sup_norm(start):g}, which at gamma = {engine.gamma!r} is too "
+            f"V0 has sizes up to {size:g}, which at gamma = {engine.gamma!r} is too "
             f"much for float64: at most {most:.3g} will do"
         )
 

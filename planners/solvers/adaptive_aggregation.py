@@ -143,11 +143,12 @@ class AdaptiveAggregation:
         self._options = options
         self._step_size = step_size_rule(options.step_size)
         self._epsilon = epsilon_rule(options.epsilon)
-        num_states = engine.model.num_states
+        num_states = engine.num_states
         self._shrinking = ShrinkingEpsilon(
             engine.gamma, options.num_global, num_states / max(1, options.num_aggregated)
         )
-        self._terminal = np.flatnonzero(engine.model.terminal)
+        self._terminal = np.flatnonzero(engine.terminal)
+        self._some_terminal = engine.count(engine.terminal) > 0
         self._cycle = 1
         self._position = 0  # in the cycle
         self._t_sa = 0
@@ -196,11 +197,11 @@ class AdaptiveAggregation:
         self._extremes = sweep.low, sweep.high
         self._residuals.append(self._residual_range(sweep))
         # A sweep on noisy costs says nothing of the true ones.
-        return Step(len(V), sweep if self._noisy is None else None, num_sweeps=1)
+        return Step(self._engine.num_states, sweep if self._noisy is None else None, num_sweeps=1)
 
     def _residual_range(self, sweep: Sweep) -> float:
         low, high = sweep.residual_low, sweep.residual_high
-        return max(high, 0.0) - min(low, 0.0) if len(self._terminal) else high - low
+        return max(high, 0.0) - min(low, 0.0) if self._some_terminal else high - low
 
     def _enter_aggregated_phase(self, V: NDArray[np.float64]) -> bool:
         """Partition the states, if there is to be a phase."""
@@ -216,6 +217,7 @@ class AdaptiveAggregation:
             extremes=self._extremes,
             out=self._spare_codes,
             num_threads=self._engine.num_threads,
+            parts=self._engine.parts,
         )
         self._codes, self._spare_codes = self._spare_codes, self._codes
         self._representatives = representatives(

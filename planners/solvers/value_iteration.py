@@ -27,4 +27,4 @@ class ValueIteration:
 
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Make one sweep."""
-        return Step(len(V), self._engine.sweep(V, out), num_sweeps=1)
+        return Step(self._engine.num_states, self._engine.sweep(V, out), num_sweeps=1)
