@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import connected_components
 
 from aggmaze.checks import check_time_limit
 from planners.adapters import as_model
-from planners.iterate import Clock
+from planners.budget import Clock
 from planners.kernels.compiling import interruptible
 from planners.kernels.pieces import UNIT_ROUNDOFF
 from planners.linear.chain import ChainEquations, Solution

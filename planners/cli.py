@@ -30,8 +30,9 @@ from aggmaze.storage import load_gym_P, load_model, save_gym_P, save_model
 from planners.adapters import as_model
 from planners.advice import adviser
 from planners.arrival import Arrival, arrival, describe_arrival
+from planners.budget import Clock
 from planners.engine import Model
-from planners.iterate import Clock, Progress
+from planners.iterate import Progress
 from planners.kernels.threads import num_cores
 from planners.plotting import check_matplotlib, figure_format, plot_plan, save_figure
 from planners.policies import greedy_path

@@ -19,9 +19,10 @@ from aggmaze.checks import check_gamma
 from aggmaze.mdp import TabularMDP
 from planners.adapters import as_model
 from planners.bellman import local_engine
+from planners.budget import Budget, Clock
 from planners.certificate import Certifier
 from planners.engine import Engine
-from planners.iterate import Budget, Clock, iterate
+from planners.iterate import iterate
 from planners.kernels.compiling import interruptible
 from planners.kernels.vectors import sup_norm
 from planners.linear.chain import ChainEquations

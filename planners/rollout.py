@@ -29,9 +29,9 @@ from aggmaze.checks import check_gamma, check_integer, check_time_limit
 from aggmaze.env_model import NoModelError
 from aggmaze.envs.tabular import TabularEnv
 from planners.adapters import as_model
+from planners.budget import Clock
 from planners.engine import Model
 from planners.evaluation import evaluate
-from planners.iterate import Clock
 from planners.kernels.compiling import interruptible
 from planners.kernels.pieces import UNIT_ROUNDOFF
 from planners.policies import model_values, step_variances

@@ -23,14 +23,17 @@ from aggmaze.checks import (
 from planners.adapters import as_model
 from planners.auto import choose
 from planners.bellman import local_engine
+from planners.budget import Budget, Clock
 from planners.certificate import LARGEST_START, Certifier
 from planners.engine import Engine
-from planners.iterate import Budget, Callback, Clock, Run, Solver, iterate
+from planners.iterate import Callback, iterate
+from planners.judge import Run
 from planners.kernels.compiling import interruptible
 from planners.kernels.threads import check_num_threads
 from planners.policies import greedy_policy, model_values
 from planners.result import KEYBOARD, SolveResult, Status
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
+from planners.solvers.base import Solver
 from planners.solvers.basin_aggregation import BasinAggregation, BasinAggregationOptions
 from planners.solvers.fixed_aggregation import FixedAggregation, FixedAggregationOptions
 from planners.solvers.forest_policy_iteration import (

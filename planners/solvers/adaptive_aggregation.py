@@ -46,7 +46,6 @@ from numpy.typing import NDArray
 from aggmaze.checks import check_choice, check_finite, check_integer
 from planners.aggregation import Aggregation, aggregate_by_value, representatives
 from planners.engine import Engine, Sweep
-from planners.iterate import Step
 from planners.noise import NOISES, NoisyBackups
 from planners.schedules import (
     SHRINK,
@@ -56,6 +55,7 @@ from planners.schedules import (
     epsilon_rule,
     step_size_rule,
 )
+from planners.solvers.base import Step
 
 STEP_INDICES = ("total", "phase")
 

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from aggmaze.checks import check_integer
 from aggmaze.move_mdp import MoveMDP
 from planners.engine import Engine, Sweep
-from planners.iterate import Step
 from planners.linear.basins import BasinCorrection
+from planners.solvers.base import Step
 from planners.sweeps.grid_rows import RowSweeps
 from planners.sweeps.orders import grid_shape
 

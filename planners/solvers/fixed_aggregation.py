@@ -32,8 +32,8 @@ from numpy.typing import ArrayLike, NDArray
 from aggmaze.checks import check_integer
 from planners.aggregation import Aggregation, representatives
 from planners.engine import Engine
-from planners.iterate import Step
 from planners.schedules import StepSize, step_size_rule
+from planners.solvers.base import Step
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

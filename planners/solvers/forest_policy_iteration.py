@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from aggmaze.checks import check_choice, check_integer
 from planners.engine import Engine, Sweep
-from planners.iterate import Step
 from planners.linear.forest import PolicyForest
+from planners.solvers.base import Step
 from planners.sweeps.orders import directions, grid_shape
 
 STARTS = ("auto", "sweeps")

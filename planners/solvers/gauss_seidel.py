@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planners.engine import Engine
-from planners.iterate import Step
+from planners.solvers.base import Step
 from planners.sweeps.orders import directions, grid_shape
 
 

@@ -43,9 +43,9 @@ from aggmaze.checks import check_integer
 from planners.auto import has_absorbing_states
 from planners.bellman import SparseEngine
 from planners.engine import Engine, Sweep
-from planners.iterate import Step
 from planners.linear.gmres import GMRES
 from planners.linear.policy_rows import Packed, PackedPolicy, Range
+from planners.solvers.base import Step
 from planners.sweeps.action_elimination import LazySweeps
 from planners.sweeps.orders import directions, grid_shape
 

@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planners.engine import Engine
-from planners.iterate import Step
 from planners.kernels.vectors import sup_norm
 from planners.linear.chain import ChainEquations
 from planners.linear.elimination import MOST_STATES, eliminate
 from planners.linear.forest import PolicyForest
 from planners.policies import greedy_policy, policy_model
+from planners.solvers.base import Step
 
 # A round of BiCGSTAB, and how many there may be; each is to halve the residual at least.
 _REDUCTION, _MOST_STEPS = 1e-6, 200

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 import planners
 from aggmaze import MoveMDP, TabularMDP
-from planners import iterate as loop
+from planners import judge
 from planners.bellman import local_engine
 from planners.certificate import LARGEST_START, LARGEST_VALUE, Certificate, Certifier, Check
 from planners.engine import Engine, Sweep
-from planners.iterate import Step
 from planners.solve import METHODS, Method
+from planners.solvers.base import Step
 from tests.planners.reference import Array, Exact, Model, exact_error, methods_for, within
 from tests.planners.test_iterate import HalfWay
 
@@ -608,8 +608,8 @@ class TestBoundsOfIterations:
 
     def test_an_attempt_to_close_leaves_no_trace(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(METHODS, "half_way", Method(HalfWay, "of a test"))
-        monkeypatch.setattr(loop, "_FIRST_CLOSING", 1)
-        monkeypatch.setattr(loop, "eliminate", lambda *_, **__: np.zeros(2))
+        monkeypatch.setattr(judge, "_FIRST_CLOSING", 1)
+        monkeypatch.setattr(judge, "eliminate", lambda *_, **__: np.zeros(2))
         model = MoveMDP([[0], [1]], [[1.0], [2.0]])
         V = Exact(model, 0.9).optimum()
         found: list[bool] = []

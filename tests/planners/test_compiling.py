@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from planners.iterate import Clock
+from planners.budget import Clock
 from planners.kernels import compiling, threads
 
 
@@ -151,7 +151,7 @@ def test_threads_wait_for_themselves_and_for_whom_they_started() -> None:
 
 
 def test_clocks_leave_waits_out(monkeypatch: pytest.MonkeyPatch, clock: FakeTime) -> None:
-    monkeypatch.setattr("planners.iterate.time", clock)
+    monkeypatch.setattr("planners.budget.time", clock)
     run = Clock()
     clock.pass_by(5.0)
     compiling.add(3.0)

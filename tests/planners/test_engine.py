@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 import planners
 from planners.bellman import local_engine
+from planners.budget import Budget, Clock
 from planners.certificate import Certifier
 from planners.engine import Engine
 from planners.evaluation import evaluate_by_sweeps
-from planners.iterate import Budget, Clock, Run, iterate
+from planners.iterate import iterate
+from planners.judge import Run
 from planners.policies import policy_model
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
 from planners.solvers.value_iteration import ValueIteration

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 import planners
 from aggmaze import MoveMDP, TabularMDP
 from planners import iterate as loop
+from planners import judge
 from planners.engine import Engine
-from planners.iterate import Step
 from planners.solve import METHODS, Method
+from planners.solvers.base import Step
 from tests.planners.reference import (
     Exact,
     dense,
@@ -225,7 +226,7 @@ class TestHistory:
     def test_an_iteration_leaves_nothing_behind(self, monkeypatch: pytest.MonkeyPatch) -> None:
         # A cycle of two states, whose residual shrinks by gamma an iteration, for very long.
         monkeypatch.setattr(loop, "_MOST_ROWS", 64)
-        monkeypatch.setattr(loop, "_FIRST_CLOSING", 10**9)
+        monkeypatch.setattr(judge, "_FIRST_CLOSING", 10**9)
         model = MoveMDP([[1], [0]], [[1.0], [2.0]])
         blocks: list[int] = []
 
@@ -324,7 +325,7 @@ class TestNextToOne:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         # Where policies cannot be evaluated, sweeps go on as ever.
-        monkeypatch.setattr(loop, "eliminate", lambda chain, gamma: None)
+        monkeypatch.setattr(judge, "eliminate", lambda chain, gamma: None)
         model = self.FOUND[1]
         result = planners.solve(
             model, gamma=0.99999, method="value_iteration", num_iterations=10_000, tol=1e-6
@@ -406,14 +407,14 @@ class TestClosing:
         result = planners.solve(self.CYCLE, gamma=self.GAMMA, method="value_iteration")
         assert result.status == "converged"
         assert "by the exact value of a policy" in result.message
-        assert result.num_sweeps == loop._FIRST_CLOSING
+        assert result.num_sweeps == judge._FIRST_CLOSING
         assert np.abs(result.values - self.values()).max() <= result.bound <= 1e-3
 
     def test_also_where_float64_can_do_no_better(self) -> None:
         result = planners.solve(self.CYCLE, gamma=self.GAMMA, method="value_iteration", atol=1e-300)
         assert result.status == "stopped_short"
         assert "float64 can certify no better" in result.message
-        assert result.num_sweeps == loop._FIRST_CLOSING
+        assert result.num_sweeps == judge._FIRST_CLOSING
         assert np.abs(result.values - self.values()).max() <= result.bound <= 1e-3
 
     def test_it_is_tried_again_while_the_policy_is_not_the_best(
@@ -430,7 +431,7 @@ class TestClosing:
             ),
         )
         V, off = truth(dense(model), self.GAMMA)
-        monkeypatch.setattr(loop, "_FIRST_CLOSING", 4)
+        monkeypatch.setattr(judge, "_FIRST_CLOSING", 4)
         for name in ("value_iteration", "gauss_seidel"):
             result = planners.solve(model, gamma=self.GAMMA, method=name)
             assert result.status == "converged"
@@ -438,14 +439,14 @@ class TestClosing:
             assert result.policy[:end].all()
 
     def test_large_models_are_left_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(loop, "MOST_STATES", 1)
-        monkeypatch.setattr(loop, "_FIRST_CLOSING", 8)
+        monkeypatch.setattr(judge, "MOST_STATES", 1)
+        monkeypatch.setattr(judge, "_FIRST_CLOSING", 8)
         result = planners.solve(self.CYCLE, gamma=0.99, method="value_iteration")
         assert result.status == "converged"
         assert "exact value" not in result.message
 
     def test_a_number_of_iterations_is_what_it_says(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(loop, "_FIRST_CLOSING", 2)
+        monkeypatch.setattr(judge, "_FIRST_CLOSING", 2)
         result = planners.solve(self.CYCLE, gamma=0.9, method="value_iteration", num_iterations=4)
         np.testing.assert_allclose(result.values[0], 1 + 0.9 * 2 + 0.81 + 0.729 * 2, rtol=1e-15)
 
@@ -455,7 +456,7 @@ class TestFloor:
     def test_rounding_ends_what_no_exact_value_ends(
         self, gamma: float, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(loop, "MOST_STATES", 0)
+        monkeypatch.setattr(judge, "MOST_STATES", 0)
         for model in (random_moves(0, 40, 3, p=0.9), random_tabular(0, 30, 3, terminals=0)):
             V, off = truth(dense(model), gamma)
             for method in ("value_iteration", "gauss_seidel", "policy_iteration", "HalfWay"):

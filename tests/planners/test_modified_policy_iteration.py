@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 import planners
 from aggmaze import TabularMDP
 from planners.bellman import SparseEngine, local_engine
+from planners.budget import Budget, Clock
 from planners.certificate import Certifier
-from planners.iterate import Budget, Clock, Run, Step, iterate
+from planners.iterate import iterate
+from planners.judge import Run
 from planners.linear.gmres import GMRES
 from planners.linear.policy_rows import LANES, PackedPolicy
 from planners.result import Status
+from planners.solvers.base import Step
 from planners.solvers.modified_policy_iteration import (
     ModifiedPolicyIteration,
     ModifiedPolicyIterationOptions,
