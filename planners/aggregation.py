@@ -99,7 +99,14 @@ class Aggregation:
     def expand(
         self, table: NDArray[np.float64], out: NDArray[np.float64], num_threads: int = 1
     ) -> None:
-        """Write ``table[codes]`` into ``out``, shape (S,)."""
+        """Write ``table[codes]`` into ``out``.
+
+        Parameters
+        ----------
+        table : ndarray of float, shape (num_codes,)
+        out : ndarray of float, shape (S,)
+        num_threads : int
+        """
         over_blocks(
             lambda lo, hi: _expand(table, self.codes, out, lo, hi), len(out), num_threads, len(out)
         )
@@ -185,10 +192,21 @@ def aggregate_by_value(
 def representatives(
     aggregation: Aggregation, rng: np.random.Generator, num_draws: int
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield so often states drawn uniformly from each mega-state, shape (K,).
+    """Yield states drawn uniformly, one from each mega-state, again and again.
 
     What is drawn does not depend on how many draws are made at once: no more than keep the memory
     that they take in proportion to the states, however many are wanted.
+
+    Parameters
+    ----------
+    aggregation : Aggregation
+    rng : Generator
+    num_draws : int
+        How often.
+
+    Yields
+    ------
+    ndarray of int64, shape (K,)
     """
     most = max(_DRAWS_PER_STATE * len(aggregation.codes), _LEAST_DRAWS)
     at_once = max(1, most // aggregation.num_megastates)

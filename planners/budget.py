@@ -42,7 +42,15 @@ class Budget:
         return max(self.atol or 0.0, (self.tol or 0.0) * max_value)
 
     def exhausted(self, iterations: int, updates: int, seconds: float) -> tuple[Status, str] | None:
-        """Return how the run ends where a limit is reached."""
+        """Return how the run ends where a limit is reached, None elsewhere.
+
+        Parameters
+        ----------
+        iterations, updates : int
+            Made so far.
+        seconds : float
+            Taken so far.
+        """
         if self.num_iterations is not None and iterations >= self.num_iterations:
             return self._ended(f"{iterations} iterations made")
         if self.num_updates is not None and updates >= self.num_updates:

@@ -149,9 +149,14 @@ class Certifier:
         self._largest_left = gamma * (min(1.0, engine.most_left) + error)
 
     def of_argument(self, sweep: Sweep, anchored: bool = False) -> Certificate:
-        """Return the bounds on ``V* - V`` for the V that was swept, not in place.
+        """Return the bounds on ``V* - V`` for the V that was swept.
 
-        ``anchored`` says that V is 0 in terminal states.
+        Parameters
+        ----------
+        sweep : Sweep
+            Not in place.
+        anchored : bool
+            Whether V is 0 in terminal states.
         """
         if self._all_terminal:
             return Certificate(sweep.residual_low, sweep.residual_high, 0.0)
@@ -161,7 +166,12 @@ class Certifier:
     def of_image(self, sweep: Sweep, anchored: bool = False) -> Certificate:
         """Return the bounds on ``V* - TV`` for the TV that the sweep computed.
 
-        ``anchored`` says that V is 0 in terminal states.
+        Parameters
+        ----------
+        sweep : Sweep
+            In place or not.
+        anchored : bool
+            Whether V is 0 in terminal states.
         """
         if self._all_terminal:
             return Certificate(0.0, 0.0, 0.0)
@@ -175,9 +185,16 @@ class Certifier:
         return _widened(low - slack, high + slack, allowance)
 
     def check(self, V: NDArray[np.float64], image: NDArray[np.float64]) -> Check:
-        """Sweep values, shape (S,), into ``image`` and return what that says of them.
+        """Sweep values and return what that says of them.
 
         What is no number, or too large to compute with, leaves nothing known.
+
+        Parameters
+        ----------
+        V : ndarray of float, shape (S,)
+            Whoever computed them.
+        image : ndarray of float, shape (S,)
+            Receives TV.
         """
         sweep = self.engine.sweep(V, image)
         anchored = self.engine.count(V[self._terminal] != 0.0) == 0
@@ -220,7 +237,15 @@ class Certifier:
             )
 
     def size(self, sweep: Sweep, shift: float) -> float:
-        """Return max |TV + shift| over the states that are not terminal, or less if unsure."""
+        """Return max |TV + shift| over the states that are not terminal, or less if unsure.
+
+        Parameters
+        ----------
+        sweep : Sweep
+            That made TV.
+        shift : float
+            In the unit of the costs.
+        """
         sizes = [0.0]
         # Terminal states have TV = 0, so that any other extreme is another state's.
         if not self._some_terminal or sweep.low < 0:

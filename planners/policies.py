@@ -85,8 +85,16 @@ def greedy_policy(
 ) -> NDArray[np.int64]:
     """Return the greedy policy of all states of a model, as `greedy` describes it.
 
-    Among actions of equal progress the first whose value is within ``tie`` of their best is taken;
-    with ``tie = slack`` that is the one of lowest index.
+    Parameters
+    ----------
+    engine : Engine
+    V : ndarray of float, shape (S,)
+        0 in terminal states.
+    slack : float
+        As for `greedy`.
+    tie : float
+        Among actions of equal progress the first whose value is within ``tie`` of their best is
+        taken; with ``tie = slack`` that is the one of lowest index.
     """
 
     def distances() -> NDArray[np.float64]:
@@ -140,6 +148,13 @@ def greedy_path(model: Model, policy: NDArray[np.int64], start: int) -> NDArray[
 
     Each step takes the move that was chosen, or the likeliest outcome where the model knows no
     moves; the path ends in a terminal state, or where it comes back to itself.
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    policy : ndarray of int, shape (S,)
+    start : int
+        The first of the states.
     """
     path, visited = [start], {start}
     while not model.terminal[path[-1]]:
@@ -345,7 +360,16 @@ def _policy_weights(
 def model_values(model: Model, V: ArrayLike) -> NDArray[np.float64]:
     """Return finite values of all states, as a new array with 0 in terminal states.
 
-    For a model with added states V may leave those out.
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    V : array_like, shape (S,)
+        For a model with added states it may leave those out.
+
+    Raises
+    ------
+    ValueError
+        If V has another shape, or a value is not finite.
     """
     try:
         array = np.array(V, dtype=np.float64)

@@ -292,6 +292,13 @@ def _result(
 def check_method(name: str, options: dict[str, Any]) -> Any:
     """Return the options of a method as it takes them, None where it has none.
 
+    Parameters
+    ----------
+    name : str
+        A key of `METHODS`, or "auto".
+    options : dict
+        By their names.
+
     Raises
     ------
     ValueError
@@ -347,7 +354,17 @@ def check_limits(
     num_updates: int | None,
     time_limit: float | None,
 ) -> None:
-    """Refuse a tolerance or a limit that is out of range, by its name."""
+    """Refuse a tolerance or a limit that is out of range, by its name.
+
+    Parameters
+    ----------
+    tol, atol, num_iterations, num_updates, time_limit
+        As for `solve`.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
     for name, value in (("tol", tol), ("atol", atol)):
         if value is not None:
             check_not_negative(name, value)
