@@ -404,8 +404,8 @@ def reproduce_command(
     # Here, since no other command needs them.
     from planners.experiments import EXPERIMENTS
     from planners.experiments.reporting.report import section_lines
+    from planners.experiments.reproduce import reproduce
     from planners.experiments.running.progress import ProgressBar
-    from planners.experiments.running.reproduce import reproduce
     from planners.experiments.running.runner import dask_cluster, process_pool
 
     if show_list:

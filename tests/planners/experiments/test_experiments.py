@@ -33,8 +33,9 @@ from planners.experiments.mazes import Maze
 from planners.experiments.reporting import report
 from planners.experiments.reporting.report import Section, merged, shown, write_report
 from planners.experiments.reporting.statistics import Estimate, estimate
-from planners.experiments.running.reproduce import chosen, reproduce
-from planners.experiments.running.tasks import Experiment, Picture, Run, Task, perform, plan
+from planners.experiments.reproduce import chosen, reproduce
+from planners.experiments.running.tasks import Task, perform, plan
+from planners.experiments.study import Experiment, Picture, Run
 from tests.planners.experiments import fakes
 from tests.planners.experiments.fakes import Notes, inline
 from tests.planners.reference import action_values, dense, truth, value_of

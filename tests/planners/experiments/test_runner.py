@@ -19,7 +19,8 @@ import pytest
 
 from planners.experiments.running.results import Results, reserved
 from planners.experiments.running.runner import MOST_ATTEMPTS, dask_cluster, process_pool, run_tasks
-from planners.experiments.running.tasks import Outcome, Task, perform
+from planners.experiments.running.tasks import Task, perform
+from planners.experiments.study import Outcome
 from tests.planners.experiments import fakes
 from tests.planners.experiments.fakes import Notes, inline
 
