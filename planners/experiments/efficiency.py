@@ -81,7 +81,7 @@ def configurations(args: Args) -> list[Configuration]:
 
 
 def run(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
-    """Draw a maze, and follow each method on it; see `Experiment`."""
+    """Draw a maze, and follow each method on it; as `Experiment` says."""
     rng, method_seed = seeds(seed)
     algorithm = Algorithm3()
     model, V = mazes.draw_scaled(mazes.of(configuration), algorithm.gamma, rng)
@@ -108,9 +108,9 @@ def _options(method: str, algorithm: Algorithm3) -> dict[str, Any]:
 def _follow(
     model: Model, V: NDArray[np.float64], num_sweeps: int, options: Mapping[str, Any]
 ) -> tuple[list[float], list[float]]:
-    """Return error and seconds where 1, 2, ... times the number of states updates are made.
+    """Return error and seconds after updates worth 1, 2, ... sweeps over all states.
 
-    Both of the last iteration within so many updates.
+    Both are of the last iteration that ends by then.
     """
     size = model.num_states
     found: list[float] = []
@@ -134,7 +134,7 @@ def work(configuration: Configuration) -> float:
 
 
 def summarize(args: Args, runs: list[Run]) -> Summary:
-    """Return the tables and the figure; see `Experiment`."""
+    """Return the tables and the figure; as `Experiment` says."""
     rows, overtaking, timing = [], [], []
     curves: dict[str, dict[str, list[Estimate]]] = {}
     clocks: dict[str, dict[str, list[float]]] = {}

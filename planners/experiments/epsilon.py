@@ -1,9 +1,9 @@
 """Influence of epsilon: the error of Algorithm 3 after 1000 iterations for four bin widths.
 
 The paper finds the error proportional to epsilon on 500x500 mazes.  Here that holds on standard
-mazes; on terrain of shifted cost small bins leave more than their share.  The published numbers are
-from a table that the paper's source leaves commented out, and that fits other conventions than the
-tables it prints.
+mazes; on terrain of shifted cost small bins leave more than that.  The published numbers are from a
+table that the paper's source leaves commented out, and that fits other conventions than the tables
+it prints.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def configurations(args: Args) -> list[Configuration]:
 
 
 def run(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
-    """Draw a maze, and measure Algorithm 3 on it at each epsilon; see `Experiment`."""
+    """Draw a maze, and measure Algorithm 3 on it at each epsilon; as `Experiment` says."""
     rng, method_seed = seeds(seed)
     algorithm = Algorithm3(iterations=configuration["iterations"])
     model, V = mazes.draw_scaled(mazes.of(configuration), algorithm.gamma, rng)
@@ -81,7 +81,7 @@ def work(configuration: Configuration) -> float:
 
 
 def summarize(args: Args, runs: list[Run]) -> Summary:
-    """Return the tables and the figure; see `Experiment`."""
+    """Return the tables and the figure; as `Experiment` says."""
     is_same = tuple(args.shape) == published.EPSILON_SHAPE
     rows: list[tuple[Maze, float, comparison.Errors, Estimate | None]] = [
         (

@@ -49,7 +49,18 @@ CONVENTIONS = (
 
 @dataclass(frozen=True)
 class Section:
-    """What the report says of one experiment."""
+    """What the report says of one experiment.
+
+    Parameters
+    ----------
+    name, title : str
+        Of the experiment.
+    summary : Summary
+    runs : sequence of Run
+        Those that the summary is of.
+    num_planned : int
+        Runs that there should be.
+    """
 
     name: str
     title: str

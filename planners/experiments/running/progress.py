@@ -79,7 +79,7 @@ def _groups(task: Task) -> tuple[tuple[str, ...], ...]:
 
 
 class ProgressBar:
-    """Shows tasks done, time taken and time left; a `runner.Watcher`, which says what it is told.
+    """Shows tasks done, time taken and time left; a `runner.Watcher`.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class ProgressBar:
         self._bar.stop()
 
     def begin(self, tasks: Sequence[Task], outcomes: Sequence[Outcome | None]) -> None:
-        """Begin to count."""
+        """Begin to count, as `runner.Watcher.begin` says."""
         self._start = time.monotonic()
         self._next_line = self._start + _LINE_EVERY
         self._num_tasks = len(tasks)
@@ -134,7 +134,7 @@ class ProgressBar:
         self._show()
 
     def done(self, task: Task, outcome: Outcome) -> None:
-        """Count a task."""
+        """Count a task, as `runner.Watcher.done` says."""
         self._running.pop(_key(task))
         self._num_done += 1
         self._pace.learn(task, outcome)

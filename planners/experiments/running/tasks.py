@@ -29,6 +29,23 @@ class Task:
     """One repetition of a configuration of an experiment.
 
     What it finds depends on this, and on the code that it is run by (`code_of`).
+
+    Parameters
+    ----------
+    experiment : str
+        Its name.
+    configuration : dict
+        What JSON can hold, with text for keys.
+    repetition : int
+        From 0.
+    seed : int
+        Of the whole.
+    work : float
+        Roughly how long it takes, in the unit of `Experiment.work`.
+    run : callable
+        ``run(configuration, seed_sequence)``.
+    code : str
+        What `code_of` returns for ``run`` where the task was planned.
     """
 
     experiment: str
