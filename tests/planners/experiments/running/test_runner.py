@@ -295,7 +295,7 @@ def test_killed_at_any_moment_it_goes_on_and_leaves_no_process(tmp_path: Path) -
     script = tmp_path / "script.py"
     script.write_text(_SCRIPT)
     tasks = fakes.tasks(fakes.draw_slowly, numbers=range(10), repetitions=4)
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
     parent = subprocess.Popen([sys.executable, script, tmp_path], env=environment)
     done = tmp_path / "results" / "fake"
     while parent.poll() is None and (not done.exists() or len(list(done.glob("[!.]*"))) < 3):
