@@ -38,7 +38,7 @@ from planners.experiments.running.tasks import Task, perform, plan
 from planners.experiments.study import Experiment, Picture, Run
 from tests.planners.experiments import fakes
 from tests.planners.experiments.fakes import Notes, inline
-from tests.planners.reference import action_values, dense, truth, value_of
+from tests.planners.reference import backup, dense, greedy_loss, truth
 
 TINY: dict[str, Any] = {
     "epsilon": epsilon.Args(shape=(6, 5), repetitions=2, iterations=30),
@@ -199,8 +199,7 @@ def test_efficiency_follows_value_iteration() -> None:
         exact = truth(tables, 0.95)[0].astype(float)
         V = np.zeros(model.num_states)
         for error in each.values["errors"][efficiency.SWEEPS]:
-            Q = action_values(tables, V, 0.95)
-            V = np.where(tables.terminal, 0.0, Q.min(axis=1)).astype(float)
+            V = backup(tables, V, 0.95)
             assert error == pytest.approx(np.abs(V - exact).max(), abs=1e-7)
         # Two global iterations come first.
         ours = each.values["errors"][efficiency.AGGREGATION]
@@ -253,9 +252,7 @@ def test_losses_of_greedy_policies() -> None:
         seed=method_seed,
     )
     assert found["errors"][-1] == pytest.approx(np.abs(result.values - V).max(), abs=1e-8)
-    Q = action_values(tables, result.values, bounds.GAMMA)
-    policy = np.where(tables.terminal, 0, Q.argmin(axis=1))
-    loss = float((value_of(tables, policy, bounds.GAMMA) - V).max())
+    loss = greedy_loss(tables, result.values, bounds.GAMMA, V)
     assert found["losses"][-1] == pytest.approx(loss, abs=1e-8)
 
 
