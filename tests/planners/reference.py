@@ -294,16 +294,16 @@ def check_exactly(
     gamma: float,
     method: str,
     num_iterations: int,
-    start: float | None,
+    last: float | None,
     **options: Any,
 ) -> None:
-    """Check every bound in fractions, from V = 0 or from values between 0 and ``start``."""
+    """Check every bound in fractions, from V = 0 or from values that rise from 0 to ``last``."""
     planners.solve(
         model,
         gamma=gamma,
         method=method,
         num_iterations=num_iterations,
-        V0=None if start is None else np.linspace(0, start, model.num_states),
+        V0=None if last is None else np.linspace(0, last, model.num_states),
         callback=exact_bounds_hold(Exact(model, gamma).optimum()),
         **options,
     )
