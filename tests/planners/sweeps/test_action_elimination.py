@@ -34,7 +34,7 @@ def changed(V: np.ndarray, change: str, size: float, rng: np.random.Generator) -
     return V + change_of_all[change]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     strategies.tabular_mdps(max_states=12),
     st.sampled_from([0.0, 0.5, 0.9, 0.999]),
@@ -75,7 +75,7 @@ def test_values_are_those_of_all_rows(
             V = new
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(strategies.tabular_mdps(max_states=12), strategies.seeds)
 def test_rows_of_the_only_action_are_always_read(model: TabularMDP, seed: int) -> None:
     """However V changes without a word: a choice that nobody has cannot be out of date."""

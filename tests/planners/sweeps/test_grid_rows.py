@@ -36,7 +36,7 @@ def test_plain_row_sweeps_are_gauss_seidel(p: float) -> None:
             assert np.abs(values - V).max() <= gamma * before + 1e-13 * size
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     strategies.shapes(min_dims=2, max_dims=2, max_states=80),
     st.sampled_from([1.0, 0.9, 0.25, 0.1]),
@@ -64,7 +64,7 @@ def test_any_grid(
         assert np.abs(same - V).max() <= rounding
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     strategies.shapes(min_dims=2, max_dims=2, max_states=80),
     st.sampled_from([0.0, 0.02, 0.1]),

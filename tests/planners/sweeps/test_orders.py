@@ -58,7 +58,7 @@ def cycle(model: MoveMDP, shape: tuple[int, ...] | None) -> list[Array]:
 # Directions.
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(strategies.shapes(max_dims=6, max_states=100))
 def test_every_combination_of_directions_is_swept_once(shape: tuple[int, ...]) -> None:
     model = random_grid(0, shape, 0.9)
@@ -93,7 +93,7 @@ def test_orders_cannot_be_written_to() -> None:
         assert not order.flags.writeable
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(strategies.shapes(max_states=40), st.sampled_from([1.0, 0.9, 0.2]), strategies.seeds)
 def test_sweeps_follow_the_orders(shape: tuple[int, ...], p: float, seed: int) -> None:
     """Each state solves its equation: new values of those before it and itself, old ones after."""
@@ -117,7 +117,7 @@ def test_sweeps_follow_the_orders(shape: tuple[int, ...], p: float, seed: int) -
 # Grids.
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     strategies.shapes().filter(lambda shape: math.prod(shape) > 1),
     st.sampled_from(RECIPES),
@@ -132,7 +132,7 @@ def test_the_shape_of_a_maze_is_found(
     assert grid_shape(model) == tuple(size for size in shape if size > 1)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(strategies.shapes(), st.sampled_from([0.0, 0.5, 0.95]), strategies.seeds)
 def test_walls_hide_axes_and_nothing_else(
     shape: tuple[int, ...], blocked: float, seed: int
