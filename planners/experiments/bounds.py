@@ -114,7 +114,7 @@ def configurations(args: Args) -> list[Configuration]:
 
 
 def run(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
-    """Draw a maze with costs of at most 1, and follow a run on it; as `Experiment` says."""
+    """Draw a maze with costs of at most 1, and follow a run on it (`Experiment.run`)."""
     rng, method_seed = seeds(seed)
     model = mazes.draw(mazes.of(configuration), rng)
     model = model.scaled(1.0 / float(np.abs(model.move_costs[model.available]).max()))
@@ -220,7 +220,7 @@ def _bound(epsilon: float, claim: str) -> float:
 
 
 def summarize(args: Args, runs: list[Run]) -> Summary:
-    """Return the tables and the figure; as `Experiment` says."""
+    """Return the tables and the figure (`Experiment.summarize`)."""
     groups = grouped(runs, lambda about: (about["claim"], str(about["step_size"]), about["kind"]))
     rows: list[list[Any]] = []
     panels: dict[str, list[tuple[str, Sequence[float], Sequence[float]]]] = {}

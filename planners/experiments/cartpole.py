@@ -117,7 +117,7 @@ def configurations(args: Args) -> list[Configuration]:
 
 
 def run(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
-    """Follow a method, and try its greedy policies; as `Experiment` says."""
+    """Follow a method, and try its greedy policies (`Experiment.run`)."""
     rng, method_seed = seeds(seed)
     cartpole: Any = gym.make("CartPole-v1").unwrapped
     physics = Physics.of(cartpole)
@@ -198,7 +198,7 @@ def work(configuration: Configuration) -> float:
 
 
 def summarize(args: Args, runs: list[Run]) -> Summary:
-    """Return the tables and the figure; as `Experiment` says."""
+    """Return the tables and the figure (`Experiment.summarize`)."""
     groups = grouped(runs, lambda about: (tuple(about["bins"]), about["method"]))
     shown = [x for x in (1, 2, 3, 4, 5, 6, 8, 10, 12) if x <= args.num_sweeps]
     rows: list[list[Any]] = []

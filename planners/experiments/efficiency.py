@@ -81,7 +81,7 @@ def configurations(args: Args) -> list[Configuration]:
 
 
 def run(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
-    """Draw a maze, and follow each method on it; as `Experiment` says."""
+    """Draw a maze, and follow each method on it (`Experiment.run`)."""
     rng, method_seed = seeds(seed)
     algorithm = Algorithm3()
     model, V = mazes.draw_scaled(mazes.of(configuration), algorithm.gamma, rng)
@@ -134,7 +134,7 @@ def work(configuration: Configuration) -> float:
 
 
 def summarize(args: Args, runs: list[Run]) -> Summary:
-    """Return the tables and the figure; as `Experiment` says."""
+    """Return the tables and the figure (`Experiment.summarize`)."""
     rows, overtaking, timing = [], [], []
     curves: dict[str, dict[str, list[Estimate]]] = {}
     clocks: dict[str, dict[str, list[float]]] = {}

@@ -76,7 +76,7 @@ def configurations(args: Args) -> list[Configuration]:
 
 
 def run(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
-    """Draw a maze, and measure Algorithm 3 on it with each noise; as `Experiment` says."""
+    """Draw a maze, and measure Algorithm 3 on it with each noise (`Experiment.run`)."""
     rng, method_seed = seeds(seed)
     algorithm = Algorithm3(iterations=configuration["iterations"])
     model, V = mazes.draw_scaled(mazes.of(configuration), algorithm.gamma, rng)
@@ -104,7 +104,7 @@ def work(configuration: Configuration) -> float:
 
 
 def summarize(args: Args, runs: list[Run]) -> Summary:
-    """Return the tables and the figure; as `Experiment` says."""
+    """Return the tables and the figure (`Experiment.summarize`)."""
     is_same = tuple(args.shape) == published.ROBUSTNESS_SHAPE
     groups = grouped(runs, lambda about: (about["noise"], about["kind"], about["p"]))
     rows: list[tuple[str, str, float, float, comparison.Errors, Estimate | None]] = []

@@ -58,7 +58,7 @@ def configurations(args: Args) -> list[Configuration]:
 
 
 def run(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
-    """Draw a maze, and measure Algorithm 3 on it; as `Experiment` says."""
+    """Draw a maze, and measure Algorithm 3 on it (`Experiment.run`)."""
     rng, method_seed = seeds(seed)
     algorithm = Algorithm3(iterations=configuration["iterations"])
     model, V = mazes.draw_scaled(mazes.of(configuration), algorithm.gamma, rng)
