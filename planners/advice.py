@@ -44,14 +44,14 @@ def with_regret(
     **options
         As for `solve`: ``tol`` is 1e-6 of max|V| by default.
 
+    Returns
+    -------
+    aggmaze.wrappers.RegretWrapper or aggmaze.wrappers.vector.RegretWrapper
+
     Raises
     ------
     NotSolvedError
         If a solve does not reach what is asked for; later ones raise it in ``reset``.
-
-    Returns
-    -------
-    aggmaze.wrappers.RegretWrapper or aggmaze.wrappers.vector.RegretWrapper
     """
     values = _OptimalValues(gamma, options)
     if isinstance(env, VectorEnv):

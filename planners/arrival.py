@@ -31,7 +31,7 @@ _STEP_TOLERANCE = 1e-6
 # Chains that slip out of a valley once in a blue moon are out of float64's reach: the rounding of
 # larger numbers would exceed that error.
 _MOST_EXPECTED_STEPS = _STEP_TOLERANCE / (8 * UNIT_ROUNDOFF)
-# Then so many steps are made towards a number that they exceed.
+# Then this many steps of an iteration that rises to them from 0 make a number that they exceed.
 _RISING_STEPS = 50
 
 
@@ -44,7 +44,7 @@ class Attractor:
     states : ndarray of int
         The states it never leaves again.
     share_of_states : float
-        Share of the non-terminal states for which this is the nearest such place.
+        Fraction, in [0, 1], of the non-terminal states for which this is the nearest such place.
     """
 
     states: NDArray[np.int64]
@@ -66,9 +66,9 @@ class Arrival:
     arrives : ndarray of bool, shape (S,)
         Whether each state reaches a terminal one with probability 1; true in terminal states.
     share_of_starts : float
-        Share of the start distribution that does.
+        Probability that a start, drawn from the start distribution, does.
     share_of_states : float
-        Share of the non-terminal states that do.
+        Fraction, in [0, 1], of the non-terminal states that do.
     expected_steps : float or None
         Expected number of steps from the starts that arrive, weighted by the start distribution;
         None where none does.
@@ -76,7 +76,7 @@ class Arrival:
         Whether that is the number; else episodes are so long, or the time was so short, that only
         a number which they exceed was computed.
     attractors : tuple of Attractor
-        Where it settles otherwise, the largest share first.
+        Where it settles otherwise, that of the most states first.
     farthest : int
         Fewest steps from the farthest state to a terminal one, under any policy; 0 without any.
     """
@@ -242,7 +242,14 @@ def _excess(steps: Solution) -> float:
 
 
 def describe_arrival(found: Arrival, gamma: float) -> str:
-    """Say in one line from where a policy arrives, and what to do about gamma where it does not."""
+    """Say in one line from where a policy arrives, and what to do about gamma where it does not.
+
+    Parameters
+    ----------
+    found : Arrival
+    gamma : float
+        The discount that the policy was made for.
+    """
     if found.farthest == 0:
         return "there is no terminal state to reach"
     text = (
@@ -274,10 +281,10 @@ def describe_arrival(found: Arrival, gamma: float) -> str:
     return text
 
 
-def _percent(share: float) -> str:
-    """Format a share so that only all of it reads 100 %, and only nothing 0 %."""
-    if 0.999 <= share < 1.0:
-        return f"{math.floor(share * 1e5) / 1e3:g} %"
-    if 0.0 < share < 0.001:
+def _percent(fraction: float) -> str:
+    """Format a fraction so that only 1 reads 100 %, and only 0 reads 0 %."""
+    if 0.999 <= fraction < 1.0:
+        return f"{math.floor(fraction * 1e5) / 1e3:g} %"
+    if 0.0 < fraction < 0.001:
         return "under 0.1 %"
-    return f"{100 * share:.3g} %"
+    return f"{100 * fraction:.3g} %"

@@ -37,7 +37,7 @@ from planners.kernels.threads import num_cores
 from planners.plotting import check_matplotlib, figure_format, plot_plan, save_figure
 from planners.policies import greedy_path
 from planners.result import SolveResult, Status
-from planners.rollout import Rollouts, rollout
+from planners.rollout import Rollouts, episode_limit, rollout
 from planners.solve import AUTO, METHODS, check_limits, check_method, solve
 from planners.waiting import Waiting
 
@@ -85,7 +85,6 @@ app = typer.Typer(
 out = Console()
 err = Console(stderr=True)
 
-_DEFAULT_LIMIT = 1000
 # Width of the names of what is printed of a result, so that its parts stand below each other.
 _NAMES_WIDTH = 11
 
@@ -405,8 +404,8 @@ def reproduce_command(
     # Here, since no other command needs them.
     from planners.experiments import EXPERIMENTS
     from planners.experiments.reporting.report import section_lines
+    from planners.experiments.reproduce import reproduce
     from planners.experiments.running.progress import ProgressBar
-    from planners.experiments.running.reproduce import reproduce
     from planners.experiments.running.runner import dask_cluster, process_pool
 
     if show_list:
@@ -489,6 +488,13 @@ def is_model_file(source: str) -> bool:
 def open_env(source: str, settings: list[str]) -> gym.Env[Any, Any]:
     """Make an environment from its id and settings, or one that walks through a model file.
 
+    Parameters
+    ----------
+    source : str
+        A registered id, or the path of a model file.
+    settings : list of str
+        Arguments of the environment, ``key=value``.
+
     Raises
     ------
     ValueError
@@ -537,7 +543,22 @@ def method_settings(settings: Iterable[str], **options: Any) -> dict[str, Any]:
 
 
 def check_outputs(save: Path | None, image: Path | None) -> None:
-    """Refuse before the work what could not be written after it."""
+    """Refuse before the work what could not be written after it.
+
+    Parameters
+    ----------
+    save : Path or None
+        Of the result.
+    image : Path or None
+        Of the picture.
+
+    Raises
+    ------
+    ValueError, IsADirectoryError
+        If one has another suffix, or cannot be written.
+    ModuleNotFoundError
+        If there is to be a picture, and no matplotlib.
+    """
     if save is not None and save.suffix != ".npz":
         raise ValueError(f"--save must end in .npz, got {str(save)!r}")
     if image is not None:
@@ -549,7 +570,20 @@ def check_outputs(save: Path | None, image: Path | None) -> None:
 
 
 def check_target(source: str, target: Path) -> None:
-    """Refuse before the work a file that could not be written after it, or is the source."""
+    """Refuse before the work a file that could not be written after it, or is the source.
+
+    Parameters
+    ----------
+    source : str
+        An environment or a model file.
+    target : Path
+        Of the model file to be written.
+
+    Raises
+    ------
+    ValueError, IsADirectoryError
+        If it is the source, has another suffix than model files have, or cannot be written.
+    """
     if target.suffix not in MODEL_FILES:
         raise ValueError(f"TARGET must end in {_SUFFIXES}, got {str(target)!r}")
     _check_writable(target)
@@ -624,8 +658,7 @@ class _ProgressLine(Waiting):
 
 def _episode_limit(env: gym.Env[Any, Any], found: Arrival) -> int:
     """Return the registered limit, or more where the way is too long for it."""
-    limit = env.spec.max_episode_steps if env.spec is not None else None
-    limit = limit or _DEFAULT_LIMIT
+    limit = episode_limit(env)
     if found.expected_steps is not None and found.expected_steps > limit / 2:
         limit = math.ceil(4 * found.expected_steps)
     return limit

@@ -107,7 +107,19 @@ def plot_megastates(layout: Layout, labels: NDArray[np.int32], *, title: str = "
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure to a PNG, PDF or SVG file, whole or not at all."""
+    """Write a figure to a file, whole or not at all.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    path : path
+        Ends in .png, .pdf or .svg.
+
+    Raises
+    ------
+    ValueError
+        If it does not.
+    """
     kind = figure_format(path)
     with atomic_file(path) as file:
         figure.savefig(file, format=kind, dpi=150)

@@ -64,7 +64,7 @@ class History:
     iteration : ndarray of int
         Which iteration it is, counted from 1.
     num_updates : ndarray of int
-        Engine made so far.
+        Backups made so far, one T_s each.
     seconds : ndarray of float
         Time taken so far, without compiling and loading kernels.
     num_megastates : ndarray of int
@@ -125,7 +125,7 @@ class SolveResult:
         How often the method went over all states: Bellman and Gauss-Seidel sweeps, sweeps by a
         policy, and products with its matrix in a linear solver.
     num_updates : int
-        Engine that the method made, one T_s each.
+        Backups that the method made, one T_s each.
     num_certificate_sweeps : int
         Full sweeps made only to certify, counted nowhere else.
     seconds : float

@@ -41,7 +41,7 @@ from planners.result import SolveResult
 _MAX_STEPS = 1000
 # Steps between two looks at a long episode.
 _LOOK_EVERY = 1000
-# z above, and the share of the largest cost-to-go that rounding may make a term miss.
+# z above; and what rounding may move a term by, relative to the largest cost-to-go.
 _MOST_ERRORS = 5.0
 _ROUNDING = 1e-6
 
@@ -169,10 +169,9 @@ def rollout(
         raise TypeError(f"rollout takes a single environment, got {type(env).__name__}")
     if not isinstance(env, gym.Env):
         env = TabularEnv(as_model(env))
-    if max_steps is None:
-        limit = env.spec.max_episode_steps if env.spec is not None else None
-        max_steps = limit if limit is not None else _MAX_STEPS
-    max_steps = check_integer("max_steps", max_steps, least=1)
+    max_steps = check_integer(
+        "max_steps", episode_limit(env) if max_steps is None else max_steps, least=1
+    )
     table: NDArray[Any] | None = None
     if isinstance(policy, SolveResult):
         table = policy.policy
@@ -234,6 +233,12 @@ def rollout(
         None if promise is None else promise.value,
         broken,
     )
+
+
+def episode_limit(env: gym.Env[Any, Any]) -> int:
+    """Return the longest episode of an environment as it is registered; 1000 where none is said."""
+    limit = env.spec.max_episode_steps if env.spec is not None else None
+    return _MAX_STEPS if limit is None else limit
 
 
 Choose = Callable[[Any, dict[str, Any]], Any]

@@ -119,11 +119,12 @@ class ShrinkingEpsilon:
     """Widths that follow the residual down until aggregation no longer pays, and then end.
 
     Let ``r`` be the range of the residual TV - V at the last sweep of a global phase, with 0 in it
-    where there are terminal states: what the certificate amplifies to its bound.  Bins of width
-    ``share * r`` put no more than ``share * r`` of noise on V, so that a phase spoils little of
-    what has been reached.  A phase has paid if ``r`` fell from one cycle to the next at least as
-    far as the sweeps alone bring it: by ``gamma ** num_global``, and by the rate seen between the
-    sweeps of the later cycle where that is faster.  Where it has not, the share is quartered.
+    where there are terminal states: what the certificate amplifies to its bound.  Bins are
+    ``share * r`` wide, 1/4 of r at first, and put no more than that much noise on V, so that a
+    phase spoils little of what has been reached.  A phase has paid if ``r`` fell from one cycle to
+    the next at least as far as the sweeps alone bring it: by ``gamma ** num_global``, and by the
+    rate seen between the sweeps of the later cycle where that is faster.  Where it has not, the
+    share is quartered.
 
     Phases end for good once the share has been quartered 26 times, or where bins would be more
     than ``most_bins``: mostly after three to five phases.  So all but finitely many cycles make
@@ -133,9 +134,11 @@ class ShrinkingEpsilon:
     Parameters
     ----------
     gamma : float
+        Discount.
     num_global : int
         Sweeps in a global phase, at least 1.
     most_bins : float
+        Number of bins beyond which aggregation does not pay.
     """
 
     # On mazes, terrain and random graphs, gamma .9 to .99, bound 1e-6 of max |V|, these take

@@ -48,7 +48,15 @@ class Waiting:
         self._text = text
 
     def count(self, done: int, total: int, unit: str) -> None:
-        """Say how much of it is done, from which follows what is left."""
+        """Say how much of it is done, from which follows what is left.
+
+        Parameters
+        ----------
+        done, total : int
+            Of the units.
+        unit : str
+            What is counted, in the plural.
+        """
         text = f"{self._what}: {done:,} of {total:,} {unit}"
         if done > 0:
             passed = time.monotonic() - self._start

@@ -11,7 +11,7 @@ from planners.experiments import (
     scaling_2d,
     scaling_nd,
 )
-from planners.experiments.running.tasks import Experiment
+from planners.experiments.study import Experiment
 
 #: In the order of the report.
 EXPERIMENTS: dict[str, Experiment] = {

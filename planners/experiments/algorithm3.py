@@ -37,7 +37,19 @@ DEFAULT_READING = "last iteration"
 
 @dataclass(frozen=True)
 class Algorithm3:
-    """The parameters of the paper's experiments."""
+    """The parameters of the paper's experiments.
+
+    Parameters
+    ----------
+    gamma : float
+        Discount.
+    epsilon : float
+        Width of a bin, in the unit of costs.
+    num_global, num_aggregated : int
+        Iterations of a global and of an aggregated phase.
+    iterations : int
+        Of the run.
+    """
 
     gamma: float = 0.95
     epsilon: float = 0.5
@@ -46,7 +58,7 @@ class Algorithm3:
     iterations: int = 1000
 
     def options(self, steps: str) -> dict[str, Any]:
-        """Return what `planners.solve` takes."""
+        """Return what `planners.solve` takes; ``steps`` is a key of `STEPS`."""
         return {
             "gamma": self.gamma,
             "method": "adaptive_aggregation",
@@ -92,6 +104,7 @@ class Algorithm3:
         seed : int
             Of the run.
         steps : sequence of str
+            Keys of `STEPS`, each of which is a run.
         **options
             Further ones of the method.
         """

@@ -30,9 +30,10 @@ from planners.aggregation import aggregate_by_value
 from planners.evaluation import evaluate
 from planners.experiments import mazes
 from planners.experiments.algorithm3 import seeds
-from planners.experiments.mazes import Maze
+from planners.experiments.mazes import KINDS, Maze
 from planners.experiments.reporting import figures
-from planners.experiments.running.tasks import (
+from planners.experiments.reporting.report import size_words
+from planners.experiments.study import (
     Configuration,
     Experiment,
     Outcome,
@@ -40,13 +41,13 @@ from planners.experiments.running.tasks import (
     Run,
     Summary,
     Table,
+    grouped,
 )
 from planners.iterate import Progress
 from planners.policies import q_values
 from planners.solve import solve
 
 TITLE = "The bounds"
-KINDS = ("terrain", "standard")
 
 THEOREM_1 = "Theorem 1"
 PROPOSITION_1 = "Proposition 1"
@@ -81,6 +82,12 @@ class Args:
     betas: Sequence[float] = (1.0, 2.0)
 
 
+SCALES = {
+    "small": Args(shape=(20, 20), repetitions=2),
+    "paper": Args(shape=(50, 50), repetitions=20, iterations=20_000, betas=(0.75, 1.0, 2.0)),
+}
+
+
 def configurations(args: Args) -> list[Configuration]:
     """Return the claims on both kinds of mazes."""
     epsilon, gamma, a = args.epsilon, GAMMA, NUM_AGGREGATED
@@ -107,7 +114,7 @@ def configurations(args: Args) -> list[Configuration]:
 
 
 def run(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
-    """Draw a maze with costs of at most 1, and follow a run on it."""
+    """Draw a maze with costs of at most 1, and follow a run on it (`Experiment.run`)."""
     rng, method_seed = seeds(seed)
     model = mazes.draw(mazes.of(configuration), rng)
     model = model.scaled(1.0 / float(np.abs(model.move_costs[model.available]).max()))
@@ -198,6 +205,7 @@ def _marks(iterations: int) -> list[int]:
 
 
 def _largest_since(errors: Sequence[float]) -> list[float]:
+    """Return the largest error from one mark to the next, for each mark."""
     ends = _marks(len(errors))
     return [max(errors[lo:hi]) for lo, hi in zip([0, *ends[:-1]], ends, strict=True)]
 
@@ -212,35 +220,32 @@ def _bound(epsilon: float, claim: str) -> float:
 
 
 def summarize(args: Args, runs: list[Run]) -> Summary:
-    """Return the tables and the figure."""
-    groups: dict[tuple[str, str, str], list[Run]] = {}
-    for each in runs:
-        about = each.configuration
-        groups.setdefault((about["claim"], str(about["step_size"]), about["kind"]), []).append(each)
+    """Return the tables and the figure (`Experiment.summarize`)."""
+    groups = grouped(runs, lambda about: (about["claim"], str(about["step_size"]), about["kind"]))
     rows: list[list[Any]] = []
     panels: dict[str, list[tuple[str, Sequence[float], Sequence[float]]]] = {}
     for (claim, step, kind), group in groups.items():
         marks = group[0].values["iterations"]
         if claim == PROPOSITION_1:
-            shares = _shares_of_proposition_1(group)
-            for quantity, by_run in shares.items():
+            ratios = _ratios_of_proposition_1(group)
+            for quantity, by_run in ratios.items():
                 curve = np.max(by_run, axis=0).tolist()
                 panels.setdefault(claim, []).append((f"{quantity}, {kind}", marks, curve))
-                share = curve[-1]
+                ratio = curve[-1]
                 row = [f"{claim}: {quantity}", step, kind, len(group), marks[-1]]
-                rows.append([*row, share, share <= 1, None, None])
+                rows.append([*row, ratio, ratio <= 1, None, None])
             continue
         bound = _bound(args.epsilon, claim)
         curve = (np.max([r.values["errors"] for r in group], axis=0) / bound).tolist()
         label = f"alpha = {_shown(step)}, {kind}"
         panels.setdefault(claim, []).append((label, marks, curve))
         late = [r.values["settled_error"] for r in group]
-        share = max(late) / bound if None not in late else None
+        ratio = max(late) / bound if None not in late else None
         rise = max(r.values["largest_rise"] for r in group) / args.epsilon
         settled = group[0].values["settled"]
-        held = None if share is None else share <= 1
-        rows.append([claim, _shown(step), kind, len(group), settled, share, held, rise, rise <= 1])
-    size = "x".join(map(str, args.shape))
+        held = None if ratio is None else ratio <= 1
+        rows.append([claim, _shown(step), kind, len(group), settled, ratio, held, rise, rise <= 1])
+    size = size_words(args.shape)
     table = Table(
         "bounds",
         TITLE,
@@ -284,7 +289,8 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
     )
 
 
-def _shares_of_proposition_1(group: Sequence[Run]) -> Mapping[str, list[NDArray[np.float64]]]:
+def _ratios_of_proposition_1(group: Sequence[Run]) -> Mapping[str, list[NDArray[np.float64]]]:
+    """Return errors and losses over their bounds, an array for each run."""
     value_bounds = [r.values["spread"] / (1 - GAMMA) for r in group]
     losses = [2 * GAMMA * bound / (1 - GAMMA) for bound in value_bounds]
     return {
@@ -304,15 +310,4 @@ def _shown(step: str) -> str:
     return step if step.startswith("t") else f"{float(step):.3g}"
 
 
-EXPERIMENT = Experiment(
-    name="bounds",
-    title=TITLE,
-    scales={
-        "small": Args(shape=(20, 20), repetitions=2),
-        "paper": Args(shape=(50, 50), repetitions=20, iterations=20_000, betas=(0.75, 1.0, 2.0)),
-    },
-    configurations=configurations,
-    run=run,
-    work=work,
-    summarize=summarize,
-)
+EXPERIMENT = Experiment("bounds", TITLE, SCALES, configurations, run, work, summarize)

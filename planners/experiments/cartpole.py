@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 from aggmaze.cartpole import Cells, Physics, cartpole_model
 from planners.experiments.algorithm3 import STEPS, seeds
 from planners.experiments.reporting import figures
+from planners.experiments.reporting.report import size_words
 from planners.experiments.reporting.statistics import Estimate, estimate
-from planners.experiments.running.tasks import (
+from planners.experiments.study import (
     Configuration,
     Experiment,
     Outcome,
@@ -38,6 +39,7 @@ from planners.experiments.running.tasks import (
     Run,
     Summary,
     Table,
+    grouped,
 )
 from planners.iterate import Progress
 from planners.policies import q_values
@@ -86,6 +88,24 @@ class Args:
     repetitions: int = 20
 
 
+_SWEPT = (
+    (3, 3, 6, 6),
+    (4, 4, 7, 7),
+    (5, 5, 9, 9),
+    (6, 6, 7, 8),
+    (7, 7, 9, 9),
+    (6, 6, 11, 11),
+    (7, 7, 15, 15),
+    (8, 8, 12, 13),
+    (10, 10, 10, 10),
+)
+
+SCALES = {
+    "small": Args(repetitions=3, episodes=50, num_sweeps=8),
+    "paper": Args(all_bins=_SWEPT),
+}
+
+
 def configurations(args: Args) -> list[Configuration]:
     """Return a run for each method and bins, and one of value iteration for each of the sweep."""
     common = {"num_sweeps": args.num_sweeps, "episodes": args.episodes}
@@ -97,7 +117,7 @@ def configurations(args: Args) -> list[Configuration]:
 
 
 def run(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
-    """Follow a method, and try its greedy policies."""
+    """Follow a method, and try its greedy policies (`Experiment.run`)."""
     rng, method_seed = seeds(seed)
     cartpole: Any = gym.make("CartPole-v1").unwrapped
     physics = Physics.of(cartpole)
@@ -178,11 +198,8 @@ def work(configuration: Configuration) -> float:
 
 
 def summarize(args: Args, runs: list[Run]) -> Summary:
-    """Return the tables and the figure."""
-    groups: dict[tuple[tuple[int, ...], str], list[Run]] = {}
-    for each in runs:
-        about = each.configuration
-        groups.setdefault((tuple(about["bins"]), about["method"]), []).append(each)
+    """Return the tables and the figure (`Experiment.summarize`)."""
+    groups = grouped(runs, lambda about: (tuple(about["bins"]), about["method"]))
     shown = [x for x in (1, 2, 3, 4, 5, 6, 8, 10, 12) if x <= args.num_sweeps]
     rows: list[list[Any]] = []
     panels: dict[str, dict[str, tuple[list[float], list[Estimate]]]] = {}
@@ -196,7 +213,7 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
         panels.setdefault(f"{num_cells:,} cells", {})[method] = (x, estimates)
         reached = [r.values["balanced_at"] for r in group if r.values["balanced_at"] is not None]
         balanced = estimate(reached) if reached else None
-        row: list[Any] = [_words(bins), num_cells, method, len(group), len(reached)]
+        row: list[Any] = [size_words(bins), num_cells, method, len(group), len(reached)]
         row += [None, None] if balanced is None else [balanced.mean, balanced.half_width]
         for at in shown:
             row += [estimates[at * _RESOLUTION].mean, estimates[at * _RESOLUTION].half_width]
@@ -207,7 +224,7 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
         columns += [f"at {at} sweeps", f"at {at} sweeps +-"]
     sweep = [
         [
-            _words(bins),
+            size_words(bins),
             group[0].values["num_cells"],
             len(group),
             *_mean_and_width([r.values["best"] for r in group]),
@@ -275,31 +292,4 @@ def _mean_and_width(samples: Sequence[float | None]) -> tuple[float | None, floa
     return found.mean, found.half_width
 
 
-def _words(bins: Sequence[int]) -> str:
-    return "x".join(map(str, bins))
-
-
-_SWEPT = (
-    (3, 3, 6, 6),
-    (4, 4, 7, 7),
-    (5, 5, 9, 9),
-    (6, 6, 7, 8),
-    (7, 7, 9, 9),
-    (6, 6, 11, 11),
-    (7, 7, 15, 15),
-    (8, 8, 12, 13),
-    (10, 10, 10, 10),
-)
-
-EXPERIMENT = Experiment(
-    name="cartpole",
-    title=TITLE,
-    scales={
-        "small": Args(repetitions=3, episodes=50, num_sweeps=8),
-        "paper": Args(all_bins=_SWEPT),
-    },
-    configurations=configurations,
-    run=run,
-    work=work,
-    summarize=summarize,
-)
+EXPERIMENT = Experiment("cartpole", TITLE, SCALES, configurations, run, work, summarize)

@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from planners.engine import Model
 from planners.experiments import mazes
 from planners.experiments.algorithm3 import Algorithm3, seeds
-from planners.experiments.mazes import Maze
+from planners.experiments.mazes import KINDS, Maze
 from planners.experiments.reporting import figures
+from planners.experiments.reporting.report import size_words
 from planners.experiments.reporting.statistics import Estimate, estimate
-from planners.experiments.running.tasks import (
+from planners.experiments.study import (
     Configuration,
     Experiment,
     Outcome,
@@ -33,12 +34,12 @@ from planners.experiments.running.tasks import (
     Run,
     Summary,
     Table,
+    grouped,
 )
 from planners.iterate import Progress
 from planners.solve import solve
 
 TITLE = "Efficiency"
-KINDS = ("terrain", "standard")
 
 AGGREGATION = "adaptive aggregation"
 TOTAL = "adaptive aggregation, total steps"
@@ -69,6 +70,9 @@ class Args:
     shown: Sequence[int] = (1, 2, 3, 5, 10, 20, 30, 40, 50, 60, 80, 100, 150)
 
 
+SCALES = {"small": Args(shape=(100, 100), repetitions=4), "paper": Args(shape=(500, 500))}
+
+
 def configurations(args: Args) -> list[Configuration]:
     """Return a maze of each kind."""
     return [
@@ -77,7 +81,7 @@ def configurations(args: Args) -> list[Configuration]:
 
 
 def run(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
-    """Draw a maze, and follow each method on it."""
+    """Draw a maze, and follow each method on it (`Experiment.run`)."""
     rng, method_seed = seeds(seed)
     algorithm = Algorithm3()
     model, V = mazes.draw_scaled(mazes.of(configuration), algorithm.gamma, rng)
@@ -104,9 +108,9 @@ def _options(method: str, algorithm: Algorithm3) -> dict[str, Any]:
 def _follow(
     model: Model, V: NDArray[np.float64], num_sweeps: int, options: Mapping[str, Any]
 ) -> tuple[list[float], list[float]]:
-    """Return error and seconds where 1, 2, ... times the number of states updates are made.
+    """Return error and seconds after updates worth 1, 2, ... sweeps over all states.
 
-    Both of the last iteration within so many updates.
+    Both are of the last iteration that ends by then.
     """
     size = model.num_states
     found: list[float] = []
@@ -130,14 +134,11 @@ def work(configuration: Configuration) -> float:
 
 
 def summarize(args: Args, runs: list[Run]) -> Summary:
-    """Return the tables and the figure."""
+    """Return the tables and the figure (`Experiment.summarize`)."""
     rows, overtaking, timing = [], [], []
     curves: dict[str, dict[str, list[Estimate]]] = {}
     clocks: dict[str, dict[str, list[float]]] = {}
-    for kind in KINDS:
-        group = [r for r in runs if r.configuration["kind"] == kind]
-        if not group:
-            continue
+    for kind, group in grouped(runs, lambda about: about["kind"]).items():
         curves[kind] = {
             method: [
                 estimate([r.values["errors"][method][x] for r in group])
@@ -181,7 +182,7 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
     columns = ["kind", "sweeps"]
     for method in METHODS:
         columns += [method, f"{method} +-"]
-    size = "x".join(map(str, args.shape))
+    size = size_words(args.shape)
     pictures = []
     if curves:
         pictures = [
@@ -251,15 +252,4 @@ def _overtaken(
     return float(other[point]), float(theirs[point])
 
 
-EXPERIMENT = Experiment(
-    name="efficiency",
-    title=TITLE,
-    scales={
-        "small": Args(shape=(100, 100), repetitions=4),
-        "paper": Args(shape=(500, 500)),
-    },
-    configurations=configurations,
-    run=run,
-    work=work,
-    summarize=summarize,
-)
+EXPERIMENT = Experiment("efficiency", TITLE, SCALES, configurations, run, work, summarize)

@@ -1,9 +1,9 @@
 """Influence of epsilon: the error of Algorithm 3 after 1000 iterations for four bin widths.
 
 The paper finds the error proportional to epsilon on 500x500 mazes.  Here that holds on standard
-mazes; on terrain of shifted cost small bins leave more than their share.  The published numbers are
-from a table that the paper's source leaves commented out, and that fits other conventions than the
-tables it prints.
+mazes; on terrain of shifted cost small bins leave more than that.  The published numbers are from a
+table that the paper's source leaves commented out, and that fits other conventions than the tables
+it prints.
 """
 
 from __future__ import annotations
@@ -15,27 +15,21 @@ import numpy as np
 
 from planners.experiments import mazes
 from planners.experiments.algorithm3 import Algorithm3, seeds
-from planners.experiments.mazes import Maze
-from planners.experiments.reporting import figures, published
-from planners.experiments.reporting.comparison import (
-    Errors,
-    all_conventions,
-    beside_published,
-    collect,
-    default,
-)
+from planners.experiments.mazes import KINDS, Maze
+from planners.experiments.reporting import comparison, figures, published
+from planners.experiments.reporting.report import size_words
 from planners.experiments.reporting.statistics import Estimate
-from planners.experiments.running.tasks import (
+from planners.experiments.study import (
     Configuration,
     Experiment,
     Outcome,
     Picture,
     Run,
     Summary,
+    grouped,
 )
 
 TITLE = "Influence of epsilon"
-KINDS = ("terrain", "standard")
 
 
 @dataclass(frozen=True)
@@ -58,6 +52,9 @@ class Args:
     iterations: int = 1000
 
 
+SCALES = {"small": Args(shape=(50, 50), repetitions=4), "paper": Args(shape=(500, 500))}
+
+
 def configurations(args: Args) -> list[Configuration]:
     """Return the mazes, in every terrain."""
     chosen = [maze for kind in KINDS for maze in mazes.every_terrain(Maze(kind, args.shape))]
@@ -66,7 +63,7 @@ def configurations(args: Args) -> list[Configuration]:
 
 
 def run(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
-    """Draw a maze, and measure Algorithm 3 on it at each epsilon."""
+    """Draw a maze, and measure Algorithm 3 on it at each epsilon (`Experiment.run`)."""
     rng, method_seed = seeds(seed)
     algorithm = Algorithm3(iterations=configuration["iterations"])
     model, V = mazes.draw_scaled(mazes.of(configuration), algorithm.gamma, rng)
@@ -84,50 +81,47 @@ def work(configuration: Configuration) -> float:
 
 
 def summarize(args: Args, runs: list[Run]) -> Summary:
-    """Return the tables and the figure."""
-    groups: dict[Maze, list[Run]] = {}
-    for each in runs:
-        maze = mazes.of(each.configuration)
-        groups.setdefault(maze, []).append(each)
+    """Return the tables and the figure (`Experiment.summarize`)."""
     is_same = tuple(args.shape) == published.EPSILON_SHAPE
-    rows: list[tuple[Maze, float, Errors, Estimate | None]] = [
+    rows: list[tuple[Maze, float, comparison.Errors, Estimate | None]] = [
         (
             maze,
             epsilon,
-            collect(r.values["errors"][i] for r in group),
+            comparison.collect(r.values["errors"][i] for r in group),
             published.EPSILON.get((maze.kind, epsilon)),
         )
-        for maze, group in groups.items()
+        for maze, group in grouped(runs, mazes.of).items()
         for i, epsilon in enumerate(args.epsilons)
     ]
     defaults = {Maze(kind, tuple(args.shape)) for kind in KINDS}
     main = [
-        ([maze.kind, epsilon], errors, number, is_same)
+        ([maze.kind, epsilon], errors, number)
         for maze, epsilon, errors, number in rows
         if maze in defaults
     ]
     every = [
-        ([maze.kind, epsilon, maze.terrain], errors, number, is_same)
+        ([maze.kind, epsilon, maze.terrain], errors, number)
         for maze, epsilon, errors, number in rows
     ]
-    size = "x".join(map(str, args.shape))
+    size = size_words(args.shape)
     figure = figures.against_epsilon(
         {
             kind: [
-                (epsilon, default(errors))
+                (epsilon, comparison.default(errors))
                 for maze, epsilon, errors, _ in rows
                 if maze in defaults and maze.kind == kind
             ]
             for kind in KINDS
         }
     )
+    keys = ["kind", "epsilon"]
     note = f"Mazes of {size}; published (in a table commented out of the source): of 500x500."
     return Summary(
         [],
         [
-            beside_published("epsilon", TITLE, ["kind", "epsilon"], main, note),
-            all_conventions(
-                "epsilon_conventions", "All conventions", ["kind", "epsilon", "terrain"], every
+            comparison.beside_published("epsilon", TITLE, keys, main, note, is_same=is_same),
+            comparison.all_conventions(
+                "epsilon_conventions", "All conventions", [*keys, "terrain"], every, is_same=is_same
             ),
         ],
         [
@@ -142,15 +136,4 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
     )
 
 
-EXPERIMENT = Experiment(
-    name="epsilon",
-    title=TITLE,
-    scales={
-        "small": Args(shape=(50, 50), repetitions=4),
-        "paper": Args(shape=(500, 500)),
-    },
-    configurations=configurations,
-    run=run,
-    work=work,
-    summarize=summarize,
-)
+EXPERIMENT = Experiment("epsilon", TITLE, SCALES, configurations, run, work, summarize)

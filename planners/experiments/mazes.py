@@ -21,6 +21,7 @@ from aggmaze.mazes import StandardRecipe, TerrainRecipe, maze_model
 from aggmaze.move_mdp import MoveMDP
 from planners.solve import solve
 
+KINDS = ("terrain", "standard")
 MAX_COST_TO_GO = 100.0
 
 # Relative accuracy of V*, against errors of a hundredth and more.
@@ -89,7 +90,13 @@ def every_terrain(maze: Maze) -> list[Maze]:
 
 
 def draw(maze: Maze, rng: np.random.Generator) -> MoveMDP:
-    """Draw a maze."""
+    """Draw a maze.
+
+    Parameters
+    ----------
+    maze : Maze
+    rng : numpy.random.Generator
+    """
     grid = Grid(tuple(maze.shape))
     if maze.kind == "standard":
         standard = StandardRecipe()
@@ -105,7 +112,21 @@ def draw(maze: Maze, rng: np.random.Generator) -> MoveMDP:
 def draw_scaled(
     maze: Maze, gamma: float, rng: np.random.Generator
 ) -> tuple[MoveMDP, NDArray[np.float64]]:
-    """Draw a maze with costs scaled so that max |V*| is 100; return it and V*, shape (S,)."""
+    """Draw a maze with costs scaled so that max |V*| is 100.
+
+    Parameters
+    ----------
+    maze : Maze
+    gamma : float
+        Discount of V*.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    model : MoveMDP
+    V : ndarray of float, shape (S,)
+        V* of the scaled model.
+    """
     model = draw(maze, rng)
     V = solve(model, gamma=gamma, tol=_TOL, num_threads=1).require().values
     scale = MAX_COST_TO_GO / float(np.abs(V).max())

@@ -15,27 +15,21 @@ import numpy as np
 
 from planners.experiments import mazes
 from planners.experiments.algorithm3 import DEFAULT_STEPS, STEPS, Algorithm3, seeds
-from planners.experiments.mazes import Maze
-from planners.experiments.reporting import figures, published
-from planners.experiments.reporting.comparison import (
-    Errors,
-    all_conventions,
-    beside_published,
-    collect,
-    default,
-)
+from planners.experiments.mazes import KINDS, Maze
+from planners.experiments.reporting import comparison, figures, published
+from planners.experiments.reporting.report import size_words
 from planners.experiments.reporting.statistics import Estimate
-from planners.experiments.running.tasks import (
+from planners.experiments.study import (
     Configuration,
     Experiment,
     Outcome,
     Picture,
     Run,
     Summary,
+    grouped,
 )
 
 TITLE = "Robustness to slip and noise"
-KINDS = ("terrain", "standard")
 NOISES = ("once", "fresh")
 
 
@@ -61,6 +55,9 @@ class Args:
     iterations: int = 1000
 
 
+SCALES = {"small": Args(shape=(50, 50), repetitions=4), "paper": Args(shape=(500, 500))}
+
+
 def configurations(args: Args) -> list[Configuration]:
     """Return the mazes by kind and p, for noise once and fresh."""
     return [
@@ -79,7 +76,7 @@ def configurations(args: Args) -> list[Configuration]:
 
 
 def run(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
-    """Draw a maze, and measure Algorithm 3 on it with each noise."""
+    """Draw a maze, and measure Algorithm 3 on it with each noise (`Experiment.run`)."""
     rng, method_seed = seeds(seed)
     algorithm = Algorithm3(iterations=configuration["iterations"])
     model, V = mazes.draw_scaled(mazes.of(configuration), algorithm.gamma, rng)
@@ -107,23 +104,20 @@ def work(configuration: Configuration) -> float:
 
 
 def summarize(args: Args, runs: list[Run]) -> Summary:
-    """Return the tables and the figure."""
+    """Return the tables and the figure (`Experiment.summarize`)."""
     is_same = tuple(args.shape) == published.ROBUSTNESS_SHAPE
-    groups: dict[tuple[str, str, float], list[Run]] = {}
-    for each in runs:
-        about = each.configuration
-        groups.setdefault((about["noise"], about["kind"], about["p"]), []).append(each)
-    rows: list[tuple[str, str, float, float, Errors, Estimate | None]] = []
+    groups = grouped(runs, lambda about: (about["noise"], about["kind"], about["p"]))
+    rows: list[tuple[str, str, float, float, comparison.Errors, Estimate | None]] = []
     for (noise, kind, p), group in groups.items():
         for i, sigma in enumerate(group[0].configuration["sigmas"]):
-            errors = collect(r.values["errors"][i] for r in group)
+            errors = comparison.collect(r.values["errors"][i] for r in group)
             number = published.ROBUSTNESS.get((kind, p, sigma))
             rows.append((noise, kind, p, sigma, errors, number))
-    size = "x".join(map(str, args.shape))
+    size = size_words(args.shape)
     figure = figures.robustness(
         {
             (kind, p): [
-                (sigma, default(errors), number)
+                (sigma, comparison.default(errors), number)
                 for noise, each, at, sigma, errors, number in rows
                 if (noise, each, at) == ("once", kind, p)
             ]
@@ -132,22 +126,24 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
         }
     )
     keys = ["kind", "p", "sigma"]
-    by_noise = {
-        noise: [
-            ([kind, p, sigma], errors, number, is_same)
+    once, fresh = (
+        [
+            ([kind, p, sigma], errors, number)
             for each, kind, p, sigma, errors, number in rows
             if each == noise
         ]
         for noise in NOISES
-    }
+    )
     note = f"Mazes of {size}; published: of 500x500."
     return Summary(
         [],
         [
-            beside_published("robustness", TITLE, keys, by_noise["once"], note),
-            all_conventions("robustness_conventions", "All conventions", keys, by_noise["once"]),
-            all_conventions(
-                "robustness_fresh", "With noise drawn at each backup", keys, by_noise["fresh"]
+            comparison.beside_published("robustness", TITLE, keys, once, note, is_same=is_same),
+            comparison.all_conventions(
+                "robustness_conventions", "All conventions", keys, once, is_same=is_same
+            ),
+            comparison.all_conventions(
+                "robustness_fresh", "With noise drawn at each backup", keys, fresh, is_same=is_same
             ),
         ],
         [
@@ -162,15 +158,4 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
     )
 
 
-EXPERIMENT = Experiment(
-    name="robustness",
-    title=TITLE,
-    scales={
-        "small": Args(shape=(50, 50), repetitions=4),
-        "paper": Args(shape=(500, 500)),
-    },
-    configurations=configurations,
-    run=run,
-    work=work,
-    summarize=summarize,
-)
+EXPERIMENT = Experiment("robustness", TITLE, SCALES, configurations, run, work, summarize)

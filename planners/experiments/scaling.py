@@ -10,19 +10,19 @@ import numpy as np
 
 from planners.experiments import mazes
 from planners.experiments.algorithm3 import Algorithm3, seeds
-from planners.experiments.mazes import Maze
-from planners.experiments.reporting import figures
-from planners.experiments.reporting.comparison import (
-    Errors,
-    all_conventions,
-    beside_published,
-    collect,
-    default,
-)
+from planners.experiments.mazes import KINDS, Maze
+from planners.experiments.reporting import comparison, figures
+from planners.experiments.reporting.report import size_words
 from planners.experiments.reporting.statistics import Estimate
-from planners.experiments.running.tasks import Configuration, Outcome, Picture, Run, Summary
-
-KINDS = ("terrain", "standard")
+from planners.experiments.study import (
+    Configuration,
+    Experiment,
+    Outcome,
+    Picture,
+    Run,
+    Summary,
+    grouped,
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def configurations(args: Args) -> list[Configuration]:
 
 
 def run(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
-    """Draw a maze, and measure Algorithm 3 on it."""
+    """Draw a maze, and measure Algorithm 3 on it (`Experiment.run`)."""
     rng, method_seed = seeds(seed)
     algorithm = Algorithm3(iterations=configuration["iterations"])
     model, V = mazes.draw_scaled(mazes.of(configuration), algorithm.gamma, rng)
@@ -71,38 +71,50 @@ def work(configuration: Configuration) -> float:
     return 1000.0 * maze.num_states * len(maze.shape) + 5e7
 
 
-def summarize(
-    name: str,
-    title: str,
-    axis: str,
-    published: Mapping[Any, Estimate],
-    runs: list[Run],
-) -> Summary:
+def experiment(
+    name: str, title: str, published: Mapping[Any, Estimate], scales: Mapping[str, Args]
+) -> Experiment:
+    """Return a study of scaling as an experiment.
+
+    Parameters
+    ----------
+    name, title : str
+    published : dict
+        Published errors by kind and shape.
+    scales : dict of Args
+    """
+
+    def summarize(args: Args, runs: list[Run]) -> Summary:
+        return _summary(name, title, published, runs)
+
+    return Experiment(name, title, scales, configurations, run, work, summarize)
+
+
+def _summary(name: str, title: str, published: Mapping[Any, Estimate], runs: list[Run]) -> Summary:
     """Return the two tables and the figure."""
-    groups: dict[Maze, list[Run]] = {}
-    for each in runs:
-        maze = mazes.of(each.configuration)
-        groups.setdefault(maze, []).append(each)
-    rows: list[tuple[Maze, Errors, Estimate | None]] = [
-        (maze, collect(r.values["errors"] for r in group), published.get((maze.kind, maze.shape)))
-        for maze, group in groups.items()
+    rows: list[tuple[Maze, comparison.Errors, Estimate | None]] = [
+        (
+            maze,
+            comparison.collect(r.values["errors"] for r in group),
+            published.get((maze.kind, maze.shape)),
+        )
+        for maze, group in grouped(runs, mazes.of).items()
     ]
+    by_default = [row for row in rows if row[0] == Maze(row[0].kind, row[0].shape)]
+    keys = ["kind", "shape"]
     main = [
-        ([maze.kind, _size(maze)], errors, number, True)
-        for maze, errors, number in rows
-        if maze == Maze(maze.kind, maze.shape)
+        ([maze.kind, size_words(maze.shape)], errors, number) for maze, errors, number in by_default
     ]
     every = [
-        ([maze.kind, _size(maze), maze.terrain], errors, number, True)
+        ([maze.kind, size_words(maze.shape), maze.terrain], errors, number)
         for maze, errors, number in rows
     ]
     figure = figures.scaling(
-        axis,
         {
             kind: [
-                (maze.num_states, default(errors))
-                for maze, errors, _ in rows
-                if maze == Maze(kind, maze.shape)
+                (maze.num_states, comparison.default(errors))
+                for maze, errors, _ in by_default
+                if maze.kind == kind
             ]
             for kind in KINDS
         },
@@ -118,17 +130,10 @@ def summarize(
     return Summary(
         [],
         [
-            beside_published(name, title, ["kind", "shape"], main),
-            all_conventions(
-                f"{name}_conventions",
-                "All conventions",
-                ["kind", "shape", "terrain"],
-                every,
+            comparison.beside_published(name, title, keys, main),
+            comparison.all_conventions(
+                f"{name}_conventions", "All conventions", [*keys, "terrain"], every
             ),
         ],
         [Picture(name, title, figure, "Bars are 95 % intervals; hollow: as published.")],
     )
-
-
-def _size(maze: Maze) -> str:
-    return "x".join(map(str, maze.shape))

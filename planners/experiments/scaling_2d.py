@@ -7,21 +7,13 @@ from __future__ import annotations
 
 from planners.experiments import scaling
 from planners.experiments.reporting import published
-from planners.experiments.running.tasks import Experiment, Run, Summary
 from planners.experiments.scaling import Args
 
-TITLE = "Scaling in two dimensions"
-
-
-def summarize(args: Args, runs: list[Run]) -> Summary:
-    """Return the tables and the figure."""
-    return scaling.summarize("scaling_2d", TITLE, "positions", published.SCALING_2D, runs)
-
-
-EXPERIMENT = Experiment(
-    name="scaling_2d",
-    title=TITLE,
-    scales={
+EXPERIMENT = scaling.experiment(
+    "scaling_2d",
+    "Scaling in two dimensions",
+    published.SCALING_2D,
+    {
         "small": Args(shapes=((30, 30), (100, 100)), repetitions=4, most_states=10_000),
         "paper": Args(
             shapes=((100, 100), (200, 200), (300, 300), (500, 500), (1000, 1000)),
@@ -29,8 +21,4 @@ EXPERIMENT = Experiment(
             most_states=90_000,
         ),
     },
-    configurations=scaling.configurations,
-    run=scaling.run,
-    work=scaling.work,
-    summarize=summarize,
 )

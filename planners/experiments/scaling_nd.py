@@ -8,21 +8,13 @@ from __future__ import annotations
 
 from planners.experiments import scaling
 from planners.experiments.reporting import published
-from planners.experiments.running.tasks import Experiment, Run, Summary
 from planners.experiments.scaling import Args
 
-TITLE = "Scaling in dimension"
-
-
-def summarize(args: Args, runs: list[Run]) -> Summary:
-    """Return the tables and the figure."""
-    return scaling.summarize("scaling_nd", TITLE, "positions", published.SCALING_ND, runs)
-
-
-EXPERIMENT = Experiment(
-    name="scaling_nd",
-    title=TITLE,
-    scales={
+EXPERIMENT = scaling.experiment(
+    "scaling_nd",
+    "Scaling in dimension",
+    published.SCALING_ND,
+    {
         "small": Args(shapes=((10,) * 3, (10,) * 4), repetitions=4, most_states=10_000),
         "paper": Args(
             shapes=((10,) * 3, (10,) * 4, (10,) * 5, (10,) * 6),
@@ -30,8 +22,4 @@ EXPERIMENT = Experiment(
             most_states=100_000,
         ),
     },
-    configurations=scaling.configurations,
-    run=scaling.run,
-    work=scaling.work,
-    summarize=summarize,
 )

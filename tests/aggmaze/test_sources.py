@@ -10,7 +10,7 @@ import pytest
 
 from aggmaze import sources
 from planners.experiments import EXPERIMENTS
-from planners.experiments.running.tasks import code_of
+from planners.experiments.running import tasks
 
 FILES = {
     "aggmaze/__init__.py": "from aggmaze.c import C",
@@ -88,4 +88,18 @@ def test_outcomes_depend_on_the_kernels_and_not_on_the_command(name: str) -> Non
         "planners/experiments/algorithm3.py",
     }
     assert not names & {"planners/cli.py", "planners/experiments/running/runner.py"}
-    assert len(code_of(run)) == 16
+    assert len(tasks.code_of(run)) == 16
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_no_outcome_depends_on_what_draws_and_prints(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = EXPERIMENTS[name].run
+    found = set(sources.imported_files(Path(inspect.getfile(run))))
+    deciding: list[Path] = []
+    monkeypatch.setattr(tasks, "digest", deciding.extend)
+    tasks.code_of.__wrapped__(run)
+    reporting = {path for path in found if path.parent.name == "reporting"}
+    assert {path.name for path in reporting} >= {"figures.py", "statistics.py"}
+    assert set(deciding) == found - reporting

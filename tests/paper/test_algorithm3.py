@@ -19,7 +19,7 @@ import planners
 from aggmaze import MoveMDP, TabularMDP
 from aggmaze.grid import Grid
 from aggmaze.mazes import StandardRecipe, TerrainRecipe, maze_model
-from tests.planners.reference import Model, dense, random_moves, random_tabular, truth
+from tests.planners.reference import Model, dense, random_tabular, small_models, truth
 
 Backup = Callable[[int, list[float]], float]
 
@@ -177,24 +177,18 @@ def agree(model: Model, gamma: float, num_iterations: int = 50, **options: Any) 
     assert result.num_iterations == len(seen) == num_iterations
 
 
-def small_models() -> dict[str, Model]:
+def all_models() -> dict[str, Model]:
     standard, terrain = StandardRecipe("depth_first"), TerrainRecipe("uniform")
     grids = Grid((5, 4)), Grid((3, 3, 2))
     rng = np.random.default_rng(0)
-    return {
-        "table": random_tabular(0, 30, 3),
-        "table without terminal states": random_tabular(1, 12, 2, terminals=0),
+    return small_models() | {
         "table of one state": random_tabular(2, 1, 2, terminals=0),
-        "moves": random_moves(0, 30, 4, p=0.9),
-        "moves, p < 1/n": random_moves(1, 25, 4, p=0.15, terminals=2),
-        "moves that never slip": random_moves(2, 25, 3, p=1.0),
-        "moves without terminal states": random_moves(3, 10, 3, p=0.5, terminals=0),
         "standard maze": maze_model(standard.layout(grids[0], rng), standard, p=0.8),
         "terrain maze": maze_model(terrain.layout(grids[1], rng), terrain, cost_scale=3.0),
     }
 
 
-MODELS = small_models()
+MODELS = all_models()
 
 
 @pytest.mark.parametrize("name", MODELS)

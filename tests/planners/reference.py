@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 
 import planners
 from aggmaze import MoveMDP, TabularMDP
+from aggmaze.grid import Grid
+from aggmaze.mazes import Recipe, maze_model
 
 Model = TabularMDP | MoveMDP
 Array = NDArray[Any]
@@ -118,6 +120,40 @@ def truth(tables: Dense, gamma: float) -> tuple[Array, float]:
             return V, float(np.abs(best - V).max()) / (1 - gamma)
         policy = np.where(better, Q.argmin(axis=1), policy)
     raise AssertionError("policy iteration does not end")
+
+
+def backup(tables: Dense, V: Array, gamma: float) -> Array:
+    """Return TV in float64."""
+    return np.where(tables.terminal, 0.0, action_values(tables, V, gamma).min(axis=1)).astype(float)
+
+
+def greedy_loss(tables: Dense, values: Array, gamma: float, V: Array) -> float:
+    """Return how much more than V a greedy policy for some values costs, at most."""
+    policy = np.where(tables.terminal, 0, action_values(tables, values, gamma).argmin(axis=1))
+    return float((value_of(tables, policy, gamma) - V).max())
+
+
+def spread(labels: Array, values: Array) -> float:
+    """Return the largest difference of values within a mega-state."""
+    return max(float(np.ptp(values[labels == j])) for j in range(labels.max() + 1))
+
+
+def bounds_hold(V: Array, off: float = 0.0) -> Callable[[planners.Progress], None]:
+    """Return a callback that checks every bound against V, which is off by ``off`` at most."""
+
+    def check(progress: planners.Progress) -> None:
+        assert np.abs(progress.values - V).max() <= progress.bound + off
+
+    return check
+
+
+def exact_bounds_hold(V: Sequence[Fraction]) -> Callable[[planners.Progress], None]:
+    """Return a callback that checks every bound against exact values."""
+
+    def check(progress: planners.Progress) -> None:
+        assert within(exact_error(progress.values, V), progress.bound)
+
+    return check
 
 
 def all_policies(tables: Dense) -> Iterator[Array]:
@@ -253,6 +289,26 @@ def within(error: Fraction, bound: float) -> bool:
     return bound == math.inf or (bound >= 0 and error <= Fraction(bound))
 
 
+def check_exactly(
+    model: Model,
+    gamma: float,
+    method: str,
+    num_iterations: int,
+    last: float | None,
+    **options: Any,
+) -> None:
+    """Check every bound in fractions, from V = 0 or from values that rise from 0 to ``last``."""
+    planners.solve(
+        model,
+        gamma=gamma,
+        method=method,
+        num_iterations=num_iterations,
+        V0=None if last is None else np.linspace(0, last, model.num_states),
+        callback=exact_bounds_hold(Exact(model, gamma).optimum()),
+        **options,
+    )
+
+
 # ---------------------------------------------------------------------------------------------
 # Random models.
 
@@ -288,6 +344,45 @@ def random_moves(
     costs[blocked] = np.inf
     costs[num_states - terminals :] = np.inf
     return MoveMDP(successors, costs, p=p)
+
+
+def random_grid(seed: int, shape: tuple[int, ...], p: float, blocked: float = 0.0) -> MoveMDP:
+    """Return random costs on a grid, some moves blocked, the first state terminal or not."""
+    rng = np.random.default_rng(seed)
+    grid = Grid(shape)
+    coords = np.indices(shape).reshape(len(shape), -1)
+    states = np.arange(grid.num_states)
+    successors = np.repeat(states[:, np.newaxis], 2 * len(shape), axis=1)
+    costs = rng.normal(size=successors.shape) + rng.choice([0.0, 1.0])
+    for axis, size in enumerate(shape):
+        for sign in (0, 1):
+            inside = coords[axis] > 0 if sign == 0 else coords[axis] < size - 1
+            move = 2 * axis + sign
+            successors[inside, move] += (2 * sign - 1) * grid.strides[axis]
+            # At the border some moves are unavailable, others stay in place.
+            missing = ~inside & (rng.random(grid.num_states) < 0.5)
+            missing |= rng.random(grid.num_states) < blocked
+            costs[missing, move] = np.inf
+    if rng.random() < 0.5:
+        costs[0] = np.inf
+    return MoveMDP(successors, costs, p=p)
+
+
+def maze_of(recipe: Recipe, shape: tuple[int, ...], *, p: float = 1.0, seed: int = 0) -> MoveMDP:
+    """Return a maze, drawn."""
+    return maze_model(recipe.layout(Grid(shape), np.random.default_rng(seed)), recipe, p=p)
+
+
+def small_models() -> dict[str, Model]:
+    """Return random models of both layouts and all kinds, by what they are."""
+    return {
+        "table": random_tabular(0, 30, 3),
+        "table without terminal states": random_tabular(1, 12, 2, terminals=0),
+        "moves": random_moves(0, 30, 4, p=0.9),
+        "moves, p < 1/n": random_moves(1, 25, 4, p=0.15, terminals=2),
+        "moves that never slip": random_moves(2, 25, 3, p=1.0),
+        "moves without terminal states": random_moves(3, 10, 3, p=0.5, terminals=0),
+    }
 
 
 gammas = st.sampled_from([0.0, 0.5, 0.9, 0.95, 0.99, 0.999]) | st.floats(

@@ -30,18 +30,12 @@ from tests.planners.reference import (
     models,
     random_moves,
     random_tabular,
+    small_models,
     truth,
     value_of,
 )
 
-MODELS: dict[str, Model] = {
-    "table": random_tabular(0, 30, 3, terminals=2),
-    "table without terminal states": random_tabular(1, 12, 2, terminals=0),
-    "moves": random_moves(0, 30, 4, p=0.9),
-    "moves, p < 1/n": random_moves(1, 25, 4, p=0.15, terminals=2),
-    "moves that never slip": random_moves(2, 25, 3, p=1.0),
-    "moves without terminal states": random_moves(3, 10, 3, p=0.5, terminals=0),
-}
+MODELS = small_models() | {"table": random_tabular(0, 30, 3, terminals=2)}
 named = pytest.mark.parametrize("name", MODELS)
 
 

@@ -8,10 +8,13 @@ from typing import Any
 from planners.experiments.algorithm3 import DEFAULT_READING, DEFAULT_STEPS, READINGS, STEPS
 from planners.experiments.reporting.report import OVERLAPS
 from planners.experiments.reporting.statistics import Estimate, estimate
-from planners.experiments.running.tasks import Table
+from planners.experiments.study import Table
 
 #: Samples of the error by steps and reading.
 Errors = Mapping[tuple[str, str], Sequence[float]]
+
+#: What a row is about, the errors, and the published number if there is one.
+Row = tuple[Sequence[Any], Errors, Estimate | None]
 
 #: Columns of the main tables: name, steps and reading.
 COLUMNS = (
@@ -50,8 +53,10 @@ def beside_published(
     name: str,
     title: str,
     keys: Sequence[str],
-    rows: Iterable[tuple[Sequence[Any], Errors, Estimate | None, bool]],
+    rows: Iterable[Row],
     note: str = "",
+    *,
+    is_same: bool = True,
 ) -> Table:
     """Return the table of the default conventions and of others beside them.
 
@@ -60,16 +65,17 @@ def beside_published(
     name, title : str
     keys : sequence of str
         Columns that say what a row is about.
-    rows : iterable
-        Of each: what it is about, the errors, the published number if there is one, and whether
-        that is for the very same thing.
+    rows : iterable of Row
     note : str
+        Printed below, before the conventions.
+    is_same : bool
+        Whether the published numbers are of the very same mazes, so that intervals can overlap.
     """
     columns = [*keys, "runs", "published", "published +-"]
     for label, _, _ in COLUMNS:
         columns += [label, f"{label} +-", f"{label}{OVERLAPS}"]
     lines = []
-    for about, errors, published, is_same in rows:
+    for about, errors, published in rows:
         known = default(errors)
         line: list[Any] = [*about, known.num_samples]
         line += [None, None] if published is None else [published.mean, published.half_width]
@@ -86,15 +92,22 @@ def beside_published(
 
 
 def all_conventions(
-    name: str,
-    title: str,
-    keys: Sequence[str],
-    rows: Iterable[tuple[Sequence[Any], Errors, Estimate | None, bool]],
+    name: str, title: str, keys: Sequence[str], rows: Iterable[Row], *, is_same: bool = True
 ) -> Table:
-    """Return one line for each step index and reading."""
+    """Return a table of detail, with one line for each step index and reading.
+
+    Parameters
+    ----------
+    name, title : str
+    keys : sequence of str
+        Columns that say what a row is about.
+    rows : iterable of Row
+    is_same : bool
+        Whether the published numbers are of the very same mazes; else they are left out.
+    """
     columns = [*keys, "steps", "read after", "runs", "error", "+-", "published", "published +-"]
     lines = []
-    for about, errors, published, is_same in rows:
+    for about, errors, published in rows:
         shown = published if is_same else None
         for steps in STEPS:
             for reading in READINGS:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planners.experiments.reporting.statistics import Estimate
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 P = ParamSpec("P")
+Floats = NDArray[np.float64]
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = ("o", "s", "^", "D")
@@ -72,15 +74,26 @@ def _panels(rows: int, columns: int, height: float = 2.7, **options: Any) -> tup
 def bars(
     axes: Axes, points: Sequence[tuple[float, Estimate]], index: int, label: str, **options: Any
 ) -> None:
-    """Draw means with their intervals, in the colour and marker of an index."""
+    """Draw means with their intervals.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+    points : sequence of (float, Estimate)
+        Abscissa and mean of each; nothing is drawn of none.
+    index : int
+        Of the colour, the marker and the dashes.
+    label : str
+        For the legend.
+    **options
+        Further ones of matplotlib's ``errorbar``, which go before those of the index.
+    """
     if not points:
         return
-    x = [at for at, _ in points]
-    y = [e.mean for _, e in points]
-    widths = [e.half_width or 0.0 for _, e in points]
+    means, widths = _means_and_widths([e for _, e in points])
     axes.errorbar(
-        x,
-        y,
+        [x for x, _ in points],
+        means,
         yerr=widths,
         label=label,
         **{
@@ -99,6 +112,17 @@ def _legend(axes: Axes) -> None:
         axes.legend()
 
 
+def _legend_below(figure: Figure, axes: Axes) -> None:
+    """Make the legend of one of the panels that of the whole figure."""
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+
+
+def _means_and_widths(estimates: Sequence[Estimate]) -> tuple[Floats, Floats]:
+    """Return means and half widths as arrays, with 0 for widths that are not known."""
+    means = np.array([e.mean for e in estimates])
+    return means, np.array([e.half_width or 0.0 for e in estimates])
+
+
 def _hollow(index: int) -> dict[str, Any]:
     return {
         "linestyle": "none",
@@ -111,19 +135,24 @@ def _hollow(index: int) -> dict[str, Any]:
 
 @styled
 def scaling(
-    axis: str,
     ours: Mapping[str, Sequence[tuple[int, Estimate]]],
     published: Mapping[str, Sequence[tuple[int, Estimate]]],
 ) -> Figure:
-    """Draw the error against the number of states, by kind."""
+    """Draw the error against the number of states.
+
+    Parameters
+    ----------
+    ours, published : dict
+        By kind, number of states and error of each shape.
+    """
     figure, panels = _panels(1, 1, 3.0)
     axes = panels[0, 0]
     for i, (kind, points) in enumerate(ours.items()):
-        bars(axes, [(n, e) for n, e in points], i, kind)
+        bars(axes, points, i, kind)
         shifted = [(1.08 * n, e) for n, e in published[kind]]
         bars(axes, shifted, i, f"{kind}, published", **_hollow(i))
-    axes.set(xscale="log", xlabel=axis, ylabel="error", ylim=(0, None))
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    axes.set(xscale="log", xlabel="positions", ylabel="error", ylim=(0, None))
+    _legend_below(figure, axes)
     return figure
 
 
@@ -168,12 +197,19 @@ def efficiency(
     curves: Mapping[str, Mapping[str, Sequence[Estimate]]],
     clocks: Mapping[str, Mapping[str, Sequence[float]]],
 ) -> Figure:
-    """Draw the error against updates and against seconds, a column for each kind."""
+    """Draw the error against updates and against seconds, a column for each kind.
+
+    Parameters
+    ----------
+    curves : dict
+        By kind and method, the errors after updates worth 1, 2, ... sweeps.
+    clocks : dict
+        By kind and method, the seconds until then.
+    """
     figure, panels = _panels(2, len(curves))
     for column, (kind, methods) in enumerate(curves.items()):
         for i, (method, estimates) in enumerate(methods.items()):
-            means = np.array([e.mean for e in estimates])
-            widths = np.array([e.half_width or 0.0 for e in estimates])
+            means, widths = _means_and_widths(estimates)
             for axes, x in (
                 (panels[0, column], np.arange(1, len(means) + 1)),
                 (panels[1, column], np.array(clocks[kind][method])),
@@ -185,8 +221,7 @@ def efficiency(
         panels[1, column].set(xlabel="seconds")
         for axes in panels[:, column]:
             axes.set(xscale="log", yscale="log", ylabel="error", ylim=(3e-2, 200))
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    _legend_below(figure, panels[0, 0])
     return figure
 
 
@@ -224,12 +259,19 @@ def rewards(
     panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[Estimate]]]],
     highest: float,
 ) -> Figure:
-    """Draw reward against updates, a panel for each number of cells."""
+    """Draw reward against updates, a panel for each number of cells.
+
+    Parameters
+    ----------
+    panels : dict
+        By title and method, the numbers of updates, and the reward after each.
+    highest : float
+        Reward that none exceeds.
+    """
     figure, grid = _panels(1, len(panels))
     for axes, (title, methods) in zip(grid[0], panels.items(), strict=True):
         for i, (method, (x, estimates)) in enumerate(methods.items()):
-            means = np.array([e.mean for e in estimates])
-            widths = np.array([e.half_width or 0.0 for e in estimates])
+            means, widths = _means_and_widths(estimates)
             axes.plot(
                 x,
                 means,
@@ -243,6 +285,5 @@ def rewards(
             axes.fill_between(x, low, high, color=COLOURS[i], alpha=0.2, linewidth=0)
         axes.set(title=title, xlabel="updates", ylabel="reward", ylim=(0, 1.05 * highest))
         axes.xaxis.set_major_formatter("{x:,.0f}")
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    _legend_below(figure, grid[0, 0])
     return figure

@@ -20,7 +20,7 @@ from typing import Any
 
 from aggmaze.files import atomic_file
 from planners.experiments.reporting import figures
-from planners.experiments.running.tasks import Picture, Run, Summary, Table
+from planners.experiments.study import Picture, Run, Summary, Table
 
 _PACKAGES = ("aggmaze", "gymnasium", "numpy", "scipy", "numba", "matplotlib")
 
@@ -49,7 +49,18 @@ CONVENTIONS = (
 
 @dataclass(frozen=True)
 class Section:
-    """What the report says of one experiment."""
+    """What the report says of one experiment.
+
+    Parameters
+    ----------
+    name, title : str
+        Of the experiment.
+    summary : Summary
+    runs : sequence of Run
+        Those that the summary is of.
+    num_planned : int
+        Runs that there should be.
+    """
 
     name: str
     title: str
@@ -170,10 +181,15 @@ def merged(table: Table) -> tuple[list[str], list[list[str]]]:
     return [table.columns[i] for i in kept], rows
 
 
+def size_words(lengths: Sequence[int]) -> str:
+    """Return a shape, or numbers of bins, as the report prints it: 100x100."""
+    return "x".join(map(str, lengths))
+
+
 def section_lines(section: Section) -> list[str]:
     """Return what the report says of an experiment as lines of text, its details aside."""
     lines = [section.title, ""]
-    lines += [text for text in (_incomplete(section), *section.summary.texts) if text]
+    lines += _texts(section)
     for table in section.summary.tables:
         if table.is_detail:
             continue
@@ -194,19 +210,19 @@ def _half_width(mean: float, half_width: float) -> str:
     return f"{half_width:.2g}" if half_width < 100 else f"{half_width:,.0f}"
 
 
-def _incomplete(section: Section) -> str:
+def _texts(section: Section) -> list[str]:
+    """Return the paragraphs of an experiment, first that runs are missing where some are."""
     missing = section.num_planned - len(section.runs)
-    if missing == 0:
-        return ""
-    return f"{missing} of {section.num_planned} runs are missing."
+    notes = [f"{missing} of {section.num_planned} runs are missing."] if missing else []
+    return [*notes, *section.summary.texts]
 
 
 def _markdown(sections: Sequence[Section], facts: Mapping[str, object]) -> str:
     lines = ["# The paper, reproduced", "", PREFACE, ""]
     for section in sections:
         lines += [f"## {section.title}", ""]
-        for text in (_incomplete(section), *section.summary.texts):
-            lines += [text, ""] if text else []
+        for text in _texts(section):
+            lines += [text, ""]
         for table in section.summary.tables:
             if table.is_detail:
                 lines += [f"{table.title}: [{table.name}.csv]({table.name}.csv)", ""]
@@ -267,7 +283,7 @@ def _html(folder: Path, sections: Sequence[Section], facts: Mapping[str, object]
     ]
     for section in sections:
         parts.append(f'<h2 id="{section.name}">{html.escape(section.title)}</h2>')
-        parts += [_paragraph(t) for t in (_incomplete(section), *section.summary.texts) if t]
+        parts += map(_paragraph, _texts(section))
         for picture in section.summary.pictures:
             data = base64.b64encode((folder / f"{picture.name}.png").read_bytes()).decode()
             parts.append(

@@ -10,7 +10,8 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from planners.experiments.running.tasks import Outcome, Task
+from planners.experiments.running.tasks import Task
+from planners.experiments.study import Outcome
 from planners.waiting import time_left
 
 # Seconds between lines where there is no terminal.
@@ -30,7 +31,14 @@ class Pace:
         self._seconds: dict[tuple[str, ...], list[float]] = {}
 
     def learn(self, task: Task, outcome: Outcome) -> None:
-        """Note how long a task took."""
+        """Note how long a task took.
+
+        Parameters
+        ----------
+        task : Task
+        outcome : Outcome
+            Of that task, whose seconds count.
+        """
         seconds = outcome.seconds.get("task", 0.0)
         for group in _groups(task):
             self._seconds.setdefault(group, []).append(seconds / task.work)
@@ -71,7 +79,12 @@ def _groups(task: Task) -> tuple[tuple[str, ...], ...]:
 
 
 class ProgressBar:
-    """Shows tasks done, time taken and time left; a `runner.Watcher`."""
+    """Shows tasks done, time taken and time left; a `runner.Watcher`.
+
+    Parameters
+    ----------
+    console : Console
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -100,7 +113,7 @@ class ProgressBar:
         self._bar.stop()
 
     def begin(self, tasks: Sequence[Task], outcomes: Sequence[Outcome | None]) -> None:
-        """Begin to count."""
+        """Begin to count, as `runner.Watcher.begin` says."""
         self._start = time.monotonic()
         self._next_line = self._start + _LINE_EVERY
         self._num_tasks = len(tasks)
@@ -121,7 +134,7 @@ class ProgressBar:
         self._show()
 
     def done(self, task: Task, outcome: Outcome) -> None:
-        """Count a task."""
+        """Count a task, as `runner.Watcher.done` says."""
         self._running.pop(_key(task))
         self._num_done += 1
         self._pace.learn(task, outcome)
@@ -148,16 +161,16 @@ class ProgressBar:
     def _show(self) -> None:
         if not self._console.is_terminal:
             return
-        share, left = self._left()
+        passed, left = self._left()
         self._bar.update(
-            self._id, description=self._description(), total=1.0, completed=share, left=left
+            self._id, description=self._description(), total=1.0, completed=passed, left=left
         )
 
     def _description(self) -> str:
         return f"{self._num_done:,} of {self._num_tasks:,} tasks"
 
     def _left(self) -> tuple[float, str]:
-        """Return which share of the time has passed, and how much is left in words."""
+        """Return the fraction of the time that has passed, and how much is left in words."""
         if not (self._waiting or self._running):
             return 1.0, ""
         now = time.monotonic()

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from aggmaze.files import atomic_file
-from planners.experiments.running.tasks import Outcome, Task
+from planners.experiments.running.tasks import Task
+from planners.experiments.study import Outcome
 
 _FORMAT = "aggmaze task 1"
 _FOLDER = "results"
@@ -63,7 +64,19 @@ class Results:
         return Outcome(values, seconds)
 
     def save(self, task: Task, outcome: Outcome) -> None:
-        """Write the outcome of a task, whole or not at all."""
+        """Write the outcome of a task, whole or not at all.
+
+        Parameters
+        ----------
+        task : Task
+        outcome : Outcome
+            Of finite numbers.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
         path = self.path(task)
         content = {
             "format": _FORMAT,

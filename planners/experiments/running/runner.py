@@ -31,7 +31,8 @@ from multiprocessing.process import BaseProcess
 from typing import Protocol
 
 from planners.experiments.running.results import Results
-from planners.experiments.running.tasks import Outcome, Task, perform
+from planners.experiments.running.tasks import Task, perform
+from planners.experiments.study import Outcome
 
 #: How often a task is begun before it is given up.
 MOST_ATTEMPTS = 3
@@ -47,13 +48,27 @@ class Watcher(Protocol):
     """Is told how a run goes."""
 
     def begin(self, tasks: Sequence[Task], outcomes: Sequence[Outcome | None]) -> None:
-        """Hear which tasks there are, and the outcomes of those that were done before."""
+        """Hear which tasks there are.
+
+        Parameters
+        ----------
+        tasks : sequence of Task
+        outcomes : sequence of Outcome or None, as many
+            Of those that were done before; None for the others.
+        """
 
     def started(self, task: Task) -> None:
         """Hear of a task that is begun, or begun again."""
 
     def done(self, task: Task, outcome: Outcome) -> None:
-        """Hear of a task that is done."""
+        """Hear of a task that is done.
+
+        Parameters
+        ----------
+        task : Task
+        outcome : Outcome
+            With the seconds that it took.
+        """
 
     def given_up(self, task: Task) -> None:
         """Hear of a task that will not be done."""
@@ -198,7 +213,7 @@ def _is_death(error: Exception) -> bool:
 
 
 def process_pool(num_workers: int) -> ExecutorFactory:
-    """Return what makes pools of so many processes."""
+    """Return what makes pools of ``num_workers`` processes."""
 
     @contextmanager
     def make() -> Iterator[tuple[Executor, int]]:
@@ -222,7 +237,14 @@ def process_pool(num_workers: int) -> ExecutorFactory:
 
 
 def dask_cluster(address: str | None, num_workers: int) -> ExecutorFactory:
-    """Return what makes executors on a Dask cluster: at an address, or one of this machine's.
+    """Return what makes executors on a Dask cluster.
+
+    Parameters
+    ----------
+    address : str or None
+        Of the scheduler; None to start a cluster on this machine.
+    num_workers : int
+        Processes of the cluster on this machine; one at an address has workers of its own.
 
     Raises
     ------

@@ -10,133 +10,18 @@ import hashlib
 import inspect
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from aggmaze.sources import digest, imported_files
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-SCALES = ("small", "paper")
-
-#: What JSON can hold, with text for keys.
-Configuration = Mapping[str, Any]
-
-#: What a task calls: a function that processes can find by its name.
-RunTask = Callable[[Configuration, np.random.SeedSequence], "Outcome"]
+from planners.experiments.study import Configuration, Experiment, Outcome, RunTask
 
 # They draw and print what tasks found, and no outcome depends on them.
-_SHOWING = [Path(__file__).with_name(name) for name in ("figures.py", "report.py")]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a task found, as what JSON can hold.
-
-    Parameters
-    ----------
-    values : dict
-        The same whenever the task is run.
-    seconds : dict of float or of list of float
-        How long things took.
-    """
-
-    values: dict[str, Any]
-    seconds: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Run:
-    """A configuration and what one repetition of it found."""
-
-    configuration: Configuration
-    repetition: int
-    values: dict[str, Any]
-    seconds: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of the report, and a CSV file of its own.
-
-    Parameters
-    ----------
-    name : str
-        Of the file.
-    title : str
-    columns : sequence of str
-    rows : sequence of sequences
-        Numbers, texts, truth values, and None where there is nothing to say.
-    note : str
-        Printed below.
-    is_detail : bool
-        Whether the report shows it folded up.
-    is_timing : bool
-        Whether it holds seconds, which differ from run to run.
-    """
-
-    name: str
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-    note: str = ""
-    is_detail: bool = False
-    is_timing: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Picture:
-    """A figure of the report, and a PNG and a PDF file of its own."""
-
-    name: str
-    title: str
-    figure: Figure
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What the report says of an experiment: texts, tables and figures."""
-
-    texts: Sequence[str]
-    tables: Sequence[Table]
-    pictures: Sequence[Picture]
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """A table or figure of the paper.
-
-    Parameters
-    ----------
-    name : str
-    title : str
-    scales : dict
-        The arguments by scale, each a frozen dataclass with the ``repetitions``.
-    configurations : callable
-        ``configurations(arguments)``, as many as there are to be repeated.
-    run : callable
-        ``run(configuration, seed_sequence)``, a function that processes can find by its name.
-    work : callable
-        ``work(configuration)``: roughly how long it takes, in any unit that all experiments share;
-        here elementary operations.
-    summarize : callable
-        ``summarize(arguments, runs)``; there may be fewer runs than were planned, or none.
-    """
-
-    name: str
-    title: str
-    scales: Mapping[str, Any]
-    configurations: Callable[[Any], list[Configuration]]
-    run: RunTask
-    work: Callable[[Configuration], float]
-    summarize: Callable[[Any, list[Run]], Summary]
+_SHOWING = list((Path(__file__).parents[1] / "reporting").glob("*.py"))
 
 
 @dataclass(frozen=True)
@@ -144,6 +29,23 @@ class Task:
     """One repetition of a configuration of an experiment.
 
     What it finds depends on this, and on the code that it is run by (`code_of`).
+
+    Parameters
+    ----------
+    experiment : str
+        Its name.
+    configuration : dict
+        What JSON can hold, with text for keys.
+    repetition : int
+        From 0.
+    seed : int
+        Of the whole.
+    work : float
+        Roughly how long it takes, in the unit of `Experiment.work`.
+    run : callable
+        ``run(configuration, seed_sequence)``.
+    code : str
+        What `code_of` returns for ``run`` where the task was planned.
     """
 
     experiment: str
@@ -184,7 +86,15 @@ class Task:
 
 
 def plan(experiment: Experiment, scale: str, seed: int) -> list[Task]:
-    """Return the tasks of an experiment, repetition by repetition of each configuration."""
+    """Return the tasks of an experiment, repetition by repetition of each configuration.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    scale : {"small", "paper"}
+    seed : int
+        Of the whole, at least 0.
+    """
     arguments = experiment.scales[scale]
     return [
         Task(

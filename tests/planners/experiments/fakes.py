@@ -14,15 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from planners.experiments.running.tasks import (
-    Configuration,
-    Experiment,
-    Outcome,
-    Run,
-    Summary,
-    Table,
-    plan,
-)
+from planners.experiments.running.tasks import plan
+from planners.experiments.study import Configuration, Experiment, Outcome, Run, Summary, Table
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from planners.experiments import EXPERIMENTS
 from planners.experiments.reporting.report import Section, write_report
 from planners.experiments.running.results import Results, reserved
 from planners.experiments.running.runner import Completed, ExecutorFactory, Watcher, run_tasks
-from planners.experiments.running.tasks import SCALES, Experiment, Run, Task, plan
+from planners.experiments.running.tasks import Task, plan
+from planners.experiments.study import SCALES, Experiment, Run
 from planners.plotting import check_matplotlib
 
 

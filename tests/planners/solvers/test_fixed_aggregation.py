@@ -20,11 +20,13 @@ from tests.planners.reference import (
     Dense,
     Model,
     action_values,
+    backup,
     dense,
+    greedy_loss,
     random_moves,
     random_tabular,
+    spread,
     truth,
-    value_of,
 )
 
 
@@ -43,10 +45,6 @@ def models() -> dict[str, Model]:
 
 
 MODELS = models()
-
-
-def backup(tables: Dense, V: Array, gamma: float) -> Array:
-    return np.where(tables.terminal, 0.0, action_values(tables, V, gamma).min(axis=1)).astype(float)
 
 
 def solve(model: Any, labels: Any, **options: Any) -> planners.SolveResult:
@@ -109,15 +107,12 @@ def test_proposition_1(name: str, gamma: float) -> None:
     tables = dense(model)
     V = truth(tables, gamma)[0].astype(float)
     labels = aggregate_by_value(V, 0.2 * float(np.ptp(V))).labels
-    spread = max(float(np.ptp(V[labels == j])) for j in range(labels.max() + 1))
-    assert spread > 0
+    e = spread(labels, V)
+    assert e > 0
     result = solve(model, labels, gamma=gamma, num_iterations=4000)
-    within = spread / (1 - gamma)
-    assert np.abs(result.values - V).max() <= 1.05 * within
-    Q = action_values(tables, result.values, gamma)
-    policy = np.where(tables.terminal, 0, Q.argmin(axis=1))
-    loss = float((value_of(tables, policy, gamma) - V).max())
-    assert loss <= 1.05 * 2 * gamma * spread / (1 - gamma) ** 2
+    assert np.abs(result.values - V).max() <= 1.05 * e / (1 - gamma)
+    loss = greedy_loss(tables, result.values, gamma, V)
+    assert loss <= 1.05 * 2 * gamma * e / (1 - gamma) ** 2
 
 
 def test_labels_of_single_states_are_value_iteration_with_steps() -> None:

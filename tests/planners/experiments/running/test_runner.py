@@ -19,7 +19,8 @@ import pytest
 
 from planners.experiments.running.results import Results, reserved
 from planners.experiments.running.runner import MOST_ATTEMPTS, dask_cluster, process_pool, run_tasks
-from planners.experiments.running.tasks import Outcome, Task, perform
+from planners.experiments.running.tasks import Task, perform
+from planners.experiments.study import Outcome
 from tests.planners.experiments import fakes
 from tests.planners.experiments.fakes import Notes, inline
 
@@ -294,7 +295,7 @@ def test_killed_at_any_moment_it_goes_on_and_leaves_no_process(tmp_path: Path) -
     script = tmp_path / "script.py"
     script.write_text(_SCRIPT)
     tasks = fakes.tasks(fakes.draw_slowly, numbers=range(10), repetitions=4)
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
     parent = subprocess.Popen([sys.executable, script, tmp_path], env=environment)
     done = tmp_path / "results" / "fake"
     while parent.poll() is None and (not done.exists() or len(list(done.glob("[!.]*"))) < 3):

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import planners
-from aggmaze.grid import Grid
-from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
+from aggmaze.mazes import StandardRecipe, TerrainRecipe
 from planners.bellman import local_engine
 from planners.schedules import ShrinkingEpsilon, epsilon_rule
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
@@ -25,6 +24,7 @@ from tests.planners.reference import (
     Model,
     dense,
     gammas,
+    maze_of,
     models,
     random_moves,
     random_tabular,
@@ -36,18 +36,14 @@ def solve(model: Model, gamma: float, **options: Any) -> planners.SolveResult:
     return planners.solve(model, gamma=gamma, method="adaptive_aggregation", **options)
 
 
-def grid_model(recipe: Recipe, shape: tuple[int, ...], p: float = 1.0, seed: int = 0) -> Model:
-    return maze_model(recipe.layout(Grid(shape), np.random.default_rng(seed)), recipe, p=p)
-
-
 SMALL: dict[str, Model] = {
-    "maze": grid_model(StandardRecipe(), (10, 11)),
-    "deep maze with slip": grid_model(StandardRecipe("depth_first"), (10, 11), p=0.9),
-    "looped maze": grid_model(StandardRecipe(loops=0.1), (10, 11), p=0.95),
-    "maze where the chosen move is unlikely": grid_model(StandardRecipe(), (10, 11), p=0.2),
-    "terrain": grid_model(TerrainRecipe(), (11, 11)),
-    "terrain with slip": grid_model(TerrainRecipe("uniform"), (5, 5, 4), p=0.9),
-    "signed terrain": grid_model(TerrainRecipe(cost="difference"), (11, 11), p=0.9),
+    "maze": maze_of(StandardRecipe(), (10, 11)),
+    "deep maze with slip": maze_of(StandardRecipe("depth_first"), (10, 11), p=0.9),
+    "looped maze": maze_of(StandardRecipe(loops=0.1), (10, 11), p=0.95),
+    "maze where the chosen move is unlikely": maze_of(StandardRecipe(), (10, 11), p=0.2),
+    "terrain": maze_of(TerrainRecipe(), (11, 11)),
+    "terrain with slip": maze_of(TerrainRecipe("uniform"), (5, 5, 4), p=0.9),
+    "signed terrain": maze_of(TerrainRecipe(cost="difference"), (11, 11), p=0.9),
     "table": random_tabular(0, 120, 3),
     "table without terminal states": random_tabular(1, 100, 2, terminals=0),
     "moves without terminal states": random_moves(2, 110, 3, p=0.7, terminals=0),
@@ -97,9 +93,9 @@ def test_shrinking_converges_to_the_optimum(name: str, gamma: float) -> None:
 @pytest.mark.parametrize(
     "model",
     [
-        grid_model(StandardRecipe(), (100, 100), p=0.95),
-        grid_model(TerrainRecipe(), (100, 100)),
-        grid_model(TerrainRecipe("uniform"), (10, 10, 10, 10), p=0.9),
+        maze_of(StandardRecipe(), (100, 100), p=0.95),
+        maze_of(TerrainRecipe(), (100, 100)),
+        maze_of(TerrainRecipe("uniform"), (10, 10, 10, 10), p=0.9),
         random_tabular(5, 1000, 4, terminals=0, successors=5),
     ],
     ids=["maze", "terrain", "4-D terrain", "table"],
@@ -332,7 +328,7 @@ def test_being_watched_does_not_change_the_run(epsilon: Any) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.05, "shrink"])
 def test_the_same_on_any_number_of_threads(epsilon: Any) -> None:
-    model = grid_model(TerrainRecipe("uniform"), (520, 521), p=0.9)
+    model = maze_of(TerrainRecipe("uniform"), (520, 521), p=0.9)
     one, two, three = (
         solve(model, 0.95, epsilon=epsilon, num_iterations=25, num_threads=n) for n in (1, 2, 3)
     )

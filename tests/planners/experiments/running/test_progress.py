@@ -11,7 +11,8 @@ from rich.console import Console
 
 from planners.experiments.running import progress
 from planners.experiments.running.progress import ProgressBar
-from planners.experiments.running.tasks import Outcome, Task
+from planners.experiments.running.tasks import Task
+from planners.experiments.study import Outcome
 from tests.planners.experiments import fakes
 
 

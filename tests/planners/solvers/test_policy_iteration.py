@@ -9,34 +9,28 @@ from hypothesis import strategies as st
 
 import planners
 from aggmaze import MoveMDP, TabularMDP
-from aggmaze.grid import Grid
-from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
+from aggmaze.mazes import StandardRecipe, TerrainRecipe
 from tests.planners.reference import (
-    Exact,
     Model,
+    bounds_hold,
+    check_exactly,
     dense,
-    exact_error,
     gammas,
+    maze_of,
     models,
     random_moves,
     random_tabular,
     truth,
-    within,
 )
 
 METHOD = "policy_iteration"
-
-
-def grid_model(recipe: Recipe, shape: tuple[int, ...], p: float) -> MoveMDP:
-    layout = recipe.layout(Grid(shape), np.random.default_rng(0))
-    return maze_model(layout, recipe, p=p)
 
 
 def some_models(seed: int) -> list[Model]:
     found: list[Model] = [random_tabular(seed, 30, 3, terminals=n) for n in (0, 1)]
     for p in (1.0, 0.9, 0.5, 0.1):
         found += [random_moves(seed, 30, 4, p=p, terminals=n) for n in (0, 1)]
-        found += [grid_model(recipe, (6, 6), p) for recipe in (StandardRecipe(), TerrainRecipe())]
+        found += [maze_of(recipe, (6, 6), p=p) for recipe in (StandardRecipe(), TerrainRecipe())]
     return found + [model.to_tabular() for model in found[2::3] if isinstance(model, MoveMDP)]
 
 
@@ -44,11 +38,7 @@ def some_models(seed: int) -> list[Model]:
 def test_every_bound_holds_and_few_policies_are_tried(gamma: float) -> None:
     for seed in range(3):
         for model in some_models(seed):
-            V, off = truth(dense(model), gamma)
-
-            def watch(progress: planners.Progress, V=V, off=off) -> None:  # type: ignore[no-untyped-def]
-                assert np.abs(progress.values - V).max() <= progress.bound + off
-
+            watch = bounds_hold(*truth(dense(model), gamma))
             result = planners.solve(model, gamma=gamma, method=METHOD, tol=1e-10, callback=watch)
             assert result.status == "converged"
             assert result.num_iterations <= 15
@@ -65,22 +55,14 @@ def test_every_bound_holds_and_few_policies_are_tried(gamma: float) -> None:
 def test_the_certificate_is_exact(
     model: Model, gamma: float, num_iterations: int, start: float | None
 ) -> None:
-    V = Exact(model, gamma).optimum()
-    V0 = None if start is None else np.linspace(0, start, model.num_states)
-
-    def watch(progress: planners.Progress) -> None:
-        assert within(exact_error(progress.values, V), progress.bound)
-
-    planners.solve(
-        model, gamma=gamma, method=METHOD, num_iterations=num_iterations, V0=V0, callback=watch
-    )
+    check_exactly(model, gamma, METHOD, num_iterations, start)
 
 
 @pytest.mark.parametrize("general", [False, True])
 @pytest.mark.parametrize("p", [1.0, 0.95])
 @pytest.mark.parametrize("gamma", [0.9, 0.999])
 def test_the_first_policy_of_ties_arrives(gamma: float, p: float, general: bool) -> None:
-    moves = grid_model(StandardRecipe("depth_first"), (40, 40), p)
+    moves = maze_of(StandardRecipe("depth_first"), (40, 40), p=p)
     model = moves.to_tabular() if general else moves
     for V0 in (None, np.full(model.num_states, 1 / (1 - gamma))):
         result = planners.solve(model, gamma=gamma, method=METHOD, tol=1e-9, V0=V0)
@@ -91,7 +73,7 @@ def test_the_first_policy_of_ties_arrives(gamma: float, p: float, general: bool)
 @pytest.mark.parametrize("gamma", [0.9, 0.999])
 def test_ties_do_not_turn_in_circles(gamma: float, p: float) -> None:
     # An open grid where all moves cost the same; asked for more than can be certified.
-    model = grid_model(StandardRecipe(loops=1.0, step_cost=1 / 3), (20, 20), p)
+    model = maze_of(StandardRecipe(loops=1.0, step_cost=1 / 3), (20, 20), p=p)
     result = planners.solve(model, gamma=gamma, method=METHOD, atol=0.0)
     assert result.status == "stopped_short"
     assert result.num_iterations <= 20

@@ -11,32 +11,25 @@ from hypothesis import strategies as st
 
 import planners
 from aggmaze import MoveMDP, TabularMDP
-from aggmaze.grid import Grid
-from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
+from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe
 from planners.bellman import local_engine
 from planners.linear.forest import PolicyForest
 from planners.policies import steps_to_terminal
 from tests.planners.reference import (
     Array,
-    Exact,
     Model,
+    check_exactly,
     dense,
-    exact_error,
     gammas,
+    maze_of,
     models,
     random_moves,
     random_tabular,
     truth,
     value_of,
-    within,
 )
 
 METHOD = "forest_policy_iteration"
-
-
-def grid_model(recipe: Recipe, shape: tuple[int, ...], seed: int, p: float) -> MoveMDP:
-    layout = recipe.layout(Grid(shape), np.random.default_rng(seed))
-    return maze_model(layout, recipe, p=p)
 
 
 def with_traps(model: MoveMDP, seed: int) -> MoveMDP:
@@ -73,7 +66,7 @@ def some_models(seed: int) -> list[tuple[str, Model]]:
     for i, p in enumerate(PS):
         name, recipe = recipes[(seed + i) % len(recipes)]
         shape = [(6, 5), (30,), (3, 3, 3), (2, 2, 2, 2)][(seed + 2 * i) % 4]
-        model = grid_model(recipe, shape, seed, p)
+        model = maze_of(recipe, shape, p=p, seed=seed)
         found += [(f"{name} {p}", model), (f"trapped {name} {p}", with_traps(model, seed))]
         found += [(f"moves {p}", random_moves(seed, 25, 4, p=p, terminals=seed % 3))]
     found += [(f"{name}, general", model.to_tabular()) for name, model in found[::4]]
@@ -117,22 +110,7 @@ def check_run(
 def test_the_certificate_is_exact(
     model: Model, gamma: float, num_iterations: int, start: float | None, options: dict[str, Any]
 ) -> None:
-    V = Exact(model, gamma).optimum()
-    V0 = None if start is None else np.linspace(0, start, model.num_states)
-
-    def watch(progress: planners.Progress) -> None:
-        assert within(exact_error(progress.values, V), progress.bound)
-
-    planners.solve(
-        model,
-        gamma=gamma,
-        method=METHOD,
-        num_iterations=num_iterations,
-        V0=V0,
-        certify="every",
-        callback=watch,
-        **options,
-    )
+    check_exactly(model, gamma, METHOD, num_iterations, start, certify="every", **options)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -144,7 +122,7 @@ def test_the_certificate_is_exact(
 @pytest.mark.parametrize("gamma", [0.9, 0.99, 0.999])
 def test_a_start_that_is_the_same_everywhere(gamma: float, p: float, general: bool) -> None:
     # From a saturated bound policy iteration turns one state of a long path a round: ties abound.
-    moves = grid_model(StandardRecipe("depth_first"), (50, 50), 0, p)
+    moves = maze_of(StandardRecipe("depth_first"), (50, 50), p=p)
     model = moves.to_tabular() if general else moves
     V0 = np.full(model.num_states, 1 / (1 - gamma))
     result = planners.solve(model, gamma=gamma, method=METHOD, V0=V0, tol=1e-9)
@@ -160,7 +138,7 @@ def test_a_start_that_is_the_same_everywhere(gamma: float, p: float, general: bo
 def test_moves_that_flicker(gamma: float, p: float, general: bool) -> None:
     # All moves cost the same on an open grid: nearly every state has two best moves, and rounding
     # decides between them anew in each sweep.  Asked for the last digit that can be certified.
-    moves = grid_model(StandardRecipe(loops=1.0, step_cost=1 / 3), (30, 30), 0, p)
+    moves = maze_of(StandardRecipe(loops=1.0, step_cost=1 / 3), (30, 30), p=p)
     model = moves.to_tabular() if general else moves
     for start in ("auto", "sweeps"):
         result = planners.solve(model, gamma=gamma, method=METHOD, tol=1e-10, start=start)
@@ -223,7 +201,7 @@ def test_states_come_after_those_they_lead_to(seed: int) -> None:
 @pytest.mark.parametrize("p", [1.0, 0.9])
 def test_shortest_paths(p: float) -> None:
     walks: list[Model] = [
-        grid_model(StandardRecipe(loops=loops), shape, 1, p)
+        maze_of(StandardRecipe(loops=loops), shape, p=p, seed=1)
         for shape in ((12, 9), (4, 3, 5), (20,))
         for loops in (0.0, 0.3)
     ]
@@ -249,7 +227,7 @@ def test_shortest_paths(p: float) -> None:
 
 
 def test_shortest_paths_are_no_start_where_moves_pay_or_nothing_ends() -> None:
-    terrain = grid_model(TerrainRecipe(cost="difference"), (8, 8), 0, 0.9)
+    terrain = maze_of(TerrainRecipe(cost="difference"), (8, 8), p=0.9)
     endless = random_moves(0, 20, 3, p=0.9, terminals=0)
     for model in (terrain, endless):
         for layout in (model, model.to_tabular()):

@@ -12,18 +12,21 @@ from hypothesis import strategies as st
 
 import planners
 from aggmaze import MoveMDP
-from aggmaze.grid import Grid
-from aggmaze.mazes import StandardRecipe, maze_model
+from aggmaze.mazes import StandardRecipe
 from planners.bellman import local_engine
 from planners.linear.basins import BasinCorrection
 from planners.sweeps.grid_rows import RowSweeps
 from tests.planners.reference import (
     Array,
     Exact,
+    bounds_hold,
     dense,
+    exact_bounds_hold,
     exact_error,
     gammas,
+    maze_of,
     move_models,
+    random_grid,
     random_moves,
     random_tabular,
     truth,
@@ -41,35 +44,11 @@ def terrain(shape: tuple[int, ...], p: float, seed: int, **keywords: Any) -> Mov
     return model
 
 
-def grid_model(seed: int, shape: tuple[int, ...], p: float, blocked: float = 0.0) -> MoveMDP:
-    """Return random costs on a grid, some moves blocked, the first state terminal or not."""
-    rng = np.random.default_rng(seed)
-    grid = Grid(shape)
-    coords = np.indices(shape).reshape(len(shape), -1)
-    states = np.arange(grid.num_states)
-    successors = np.repeat(states[:, np.newaxis], 2 * len(shape), axis=1)
-    costs = rng.normal(size=successors.shape) + rng.choice([0.0, 1.0])
-    for axis, size in enumerate(shape):
-        for sign in (0, 1):
-            inside = coords[axis] > 0 if sign == 0 else coords[axis] < size - 1
-            move = 2 * axis + sign
-            successors[inside, move] += (2 * sign - 1) * grid.strides[axis]
-            # At the border some moves are unavailable, others stay in place.
-            missing = ~inside & (rng.random(grid.num_states) < 0.5)
-            missing |= rng.random(grid.num_states) < blocked
-            costs[missing, move] = np.inf
-    if rng.random() < 0.5:
-        costs[0] = np.inf
-    return MoveMDP(successors, costs, p=p)
-
-
 def check_every(model: MoveMDP, gamma: float, V: Array, off: float, **options: Any) -> None:
     """Check the bound of every iteration, and that there are not too many."""
-
-    def watch(progress: planners.Progress) -> None:
-        assert np.abs(V - progress.values).max() <= progress.bound + off
-
-    result = planners.solve(model, gamma=gamma, method=METHOD, callback=watch, **options)
+    result = planners.solve(
+        model, gamma=gamma, method=METHOD, callback=bounds_hold(V, off), **options
+    )
     assert result.status == "converged", result.message
     assert np.abs(result.values - V).max() <= result.bound + off
     # Value iteration alone would take log(1e9) / (1 - gamma).
@@ -81,7 +60,7 @@ def check_every(model: MoveMDP, gamma: float, V: Array, off: float, **options: A
 def test_small_grids(gamma: float, p: float) -> None:
     shapes = [(7, 9), (3, 3), (12, 5), (1, 20), (4, 3, 5), (30,), (2, 3, 2, 3)]
     for seed, shape in enumerate(shapes):
-        model = grid_model(seed, shape, p, blocked=0.0 if seed % 2 == 0 else 0.05)
+        model = random_grid(seed, shape, p, blocked=0.0 if seed % 2 == 0 else 0.05)
         check_every(model, gamma, *truth(dense(model), gamma), tol=1e-8)
 
 
@@ -107,11 +86,8 @@ def test_terrain(cost: str, p: float, num_retraced: int | None) -> None:
 
 @pytest.mark.parametrize("generator", ["kruskal", "depth_first"])
 def test_mazes(generator: str) -> None:
-    grid = Grid((10, 11))
-    recipe = StandardRecipe(generator)
-    layout = recipe.layout(grid, np.random.default_rng(0))
     for p in (1.0, 0.9):
-        model = maze_model(layout, recipe, p=p)
+        model = maze_of(StandardRecipe(generator), (10, 11), p=p)
         check_every(model, 0.99, *truth(dense(model), 0.99), tol=1e-8)
 
 
@@ -121,12 +97,14 @@ def test_any_small_model(model: MoveMDP, gamma: float, data: st.DataObject) -> N
     V = Exact(model, gamma).optimum()
     start = data.draw(st.sampled_from([None, 0.5, -3.0]))
     V0 = None if start is None else np.full(model.num_states, start)
-
-    def watch(progress: planners.Progress) -> None:
-        assert within(exact_error(progress.values, V), progress.bound)
-
     result = planners.solve(
-        model, gamma=gamma, method=METHOD, tol=1e-7, V0=V0, callback=watch, num_iterations=3000
+        model,
+        gamma=gamma,
+        method=METHOD,
+        tol=1e-7,
+        V0=V0,
+        callback=exact_bounds_hold(V),
+        num_iterations=3000,
     )
     assert result.num_iterations < 3000
     assert within(exact_error(result.values, V), result.bound)
@@ -139,29 +117,6 @@ def test_any_model_of_moves(model: MoveMDP, gamma: float) -> None:
     result = planners.solve(model, gamma=gamma, method=METHOD, tol=1e-6, num_iterations=2000)
     assert result.num_iterations < 2000
     assert np.abs(result.values - V).max() <= result.bound + off
-
-
-@pytest.mark.parametrize("p", [1.0, 0.9, 0.6, 0.25])
-def test_plain_row_sweeps_are_gauss_seidel(p: float) -> None:
-    """Unrelaxed sweeps leave V* as it is, contract, and with relaxation leave V* as it is too."""
-    gamma, shape = 0.95, (9, 8)
-    for seed in range(4):
-        model = grid_model(seed, shape, p)
-        V, _ = truth(dense(model), gamma)
-        V = V.astype(np.float64)
-        size = np.abs(V).max()
-        rows = RowSweeps(local_engine(model, gamma), shape, 1)
-        assert rows.share == (1.0 if p >= 0.25 else 0.0)
-        for relaxed in (True, False, True, False):
-            values = V.copy()
-            assert rows.sweep(values, relaxed=relaxed) == 6
-            assert np.abs(values - V).max() <= 1e-13 * size
-        values = V + np.random.default_rng(seed).normal(size=len(V))
-        values[model.terminal] = 0.0
-        for _ in range(6):
-            before = np.abs(values - V).max()
-            rows.sweep(values, relaxed=False)
-            assert np.abs(values - V).max() <= gamma * before + 1e-13 * size
 
 
 def test_basins_of_a_policy() -> None:
