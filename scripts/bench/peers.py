@@ -23,7 +23,6 @@ Writes ``runs.csv``, a line a solver and model, and ``setup.json``.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import platform
 import shlex
@@ -34,16 +33,18 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _cases import CASES, case, tables_of, write_model
 from _environments import Environment, NotMadeError, default_folder, environment, find_python
 from _machine import machine
+from _models import tables_of, write_model
+from _output import append_rows, read_rows
 from _reference import Reference, cached_reference
 from _workers import FailedError, TooSlowError, Worker
+from families import FAMILIES, family
 
 import planners
 
@@ -109,7 +110,7 @@ PEERS = {
         Peer("stormpy", {"VI": {}}),
         Peer("bettermdptools", {"vectorised VI": {}}),
         # Its modified policy iteration takes minutes where this takes a tenth of a second.
-        Peer("pymdptoolbox", {"VI": {"method": "ValueIteration"}}),
+        Peer("pymdptoolbox", {"VI": {}}),
         Peer("scipy", {"VI in ten lines": {}}),
     )
 }
@@ -236,7 +237,7 @@ class Contest:
         self._history = history
         self._stack = ExitStack()
         folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
-        model = case(name)(seed)
+        model = family(name)(seed)
         tables = tables_of(model)
         self._general, self._own = write_model(folder, model, tables)
         cache = None
@@ -556,7 +557,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
             setattr(options, name, value)
     for name in options.families:
         try:
-            case(name)
+            family(name)
         except ValueError as error:
             parser.error(str(error))
     for name in ("seeds", "repeats", "threads", "powers"):
@@ -573,7 +574,7 @@ def main() -> int:
     """Run the contests; return how many results were wrong."""
     options = parse()
     if options.list:
-        print("families:", *CASES, sep="\n  ")
+        print("families:", *FAMILIES, sep="\n  ")
         print("peers:", *PEERS, sep="\n  ")
         return 0
     options.out.mkdir(parents=True, exist_ok=True)
@@ -588,7 +589,7 @@ def main() -> int:
             print(f"left out: {error}")
     write_setup(options, environments)
     path = options.out / "runs.csv"
-    done = {(r["family"], int(r["seed"]), float(r["gamma"])) for r in read_runs(path)}
+    done = {(r["family"], int(r["seed"]), float(r["gamma"])) for r in read_rows(path)}
     if not options.resume:
         path.unlink(missing_ok=True)
         done = set()
@@ -616,7 +617,7 @@ def main() -> int:
                     print(line(row), flush=True)
                     rows.append(row)
                     wrong += row.status in ("not accurate", "BOUND VIOLATED") and row.solver == OURS
-                append_runs(path, rows)
+                append_rows(path, [asdict(row) for row in rows])
     print(f"\n{path}")
     return int(wrong > 0)
 
@@ -659,25 +660,6 @@ def command(arguments: Sequence[str]) -> str:
         elif not word.startswith(tuple(f"{place}=" for place in PLACES)):
             kept.append(word)
     return shlex.join(kept)
-
-
-def append_runs(path: Path, rows: Sequence[Run]) -> None:
-    """Add lines to the results."""
-    names = [f.name for f in fields(Run)]
-    new = not path.exists()
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, names)
-        if new:
-            writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
-
-
-def read_runs(path: Path) -> list[dict[str, str]]:
-    """Return the lines of the results, none if there is no file."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 if __name__ == "__main__":

@@ -11,19 +11,20 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import shutil
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scaling import slope
+from _output import markdown, read_rows
+from limit import COLUMNS, cells
+from scaling import slopes
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OURS = "aggmaze"
@@ -189,9 +190,13 @@ def page(results: Results, folder: Path) -> str:
     if len([m for m in results.own_methods if " on the " not in m]) > 1:
         parts += ["## The project's own methods\n", _own_methods(results)]
     parts += ["## Memory\n", MEMORY_TEXT, _memory(results)]
-    limit, scaling = _read(folder / "limit.csv"), _read(folder / "scaling.csv")
+    limit, scaling = read_rows(folder / "limit.csv"), read_rows(folder / "scaling.csv")
     if limit:
-        parts += ["## A sweep beside the memory's limit\n", LIMIT_TEXT, _limit(limit)]
+        parts += [
+            "## A sweep beside the memory's limit\n",
+            LIMIT_TEXT,
+            markdown(COLUMNS, map(cells, limit)),
+        ]
     if scaling:
         parts += ["## How it grows\n", SCALING_TEXT, _scaling(scaling)]
     parts += ["## Left out\n", LEFT_OUT]
@@ -293,7 +298,7 @@ def _beside(results: Results) -> str:
             asked = "not reached" if math.isnan(found.asked_ratio) else f"{found.asked_ratio:.3g}"
             row += [f"{NAMES[peer]}, {found.variant}", _seconds(found), _ratio(found.ratio), asked]
         rows.append(row)
-    return _table(header, rows)
+    return markdown(header, rows)
 
 
 def _losses(results: Results) -> str:
@@ -334,7 +339,7 @@ def _every_peer(results: Results) -> str:
         found = [results.of_ours(cell, results.headline)]
         found += [results.of_peer(cell, peer) for peer in results.peers]
         rows.append([cell[0], f"{cell[1]:g}", f"{cell[2]:.0e}", *_with_best(found)])
-    return _table(header, rows)
+    return markdown(header, rows)
 
 
 def _own_methods(results: Results) -> str:
@@ -349,7 +354,7 @@ def _own_methods(results: Results) -> str:
             ratio = f"{first.seconds / min(others):.2f}"
         rows.append([cell[0], f"{cell[1]:g}", f"{cell[2]:.0e}", *_with_best(found), ratio])
     names = [f"`{method}`" for method in methods]
-    return _table(["model", "gamma", "accuracy", *names, "first / best other"], rows)
+    return markdown(["model", "gamma", "accuracy", *names, "first / best other"], rows)
 
 
 def _memory(results: Results) -> str:
@@ -369,30 +374,11 @@ def _memory(results: Results) -> str:
             row.append(f"{max(memory):.0f}" if memory else "")
         rows.append(row)
     names = [*(f"`{m}`" for m in methods), *(NAMES[p] for p in results.peers)]
-    return _table(["model", "states", *names], rows)
-
-
-def _limit(rows: Sequence[Row]) -> str:
-    return _table(
-        ["layout", "threads", "MB a sweep", "GB/s", "bound ms", "sweep ms", "ratio", "limited by"],
-        [
-            [
-                row["layout"],
-                row["threads"],
-                f"{float(row['bytes']) / 1e6:.0f}",
-                f"{float(row['bytes']) / float(row['bound_seconds']) / 1e9:.1f}",
-                f"{float(row['bound_seconds']) * 1e3:.2f}",
-                f"{float(row['sweep_seconds']) * 1e3:.2f}",
-                f"{float(row['ratio']):.2f}",
-                row["limited_by"],
-            ]
-            for row in rows
-        ],
-    )
+    return markdown(["model", "states", *names], rows)
 
 
 def _scaling(rows: Sequence[Row]) -> str:
-    table = _table(
+    table = markdown(
         ["family", "method", "states", "gamma", "seconds", "MB", "bytes a state"],
         [
             [
@@ -407,34 +393,7 @@ def _scaling(rows: Sequence[Row]) -> str:
             for row in rows
         ],
     )
-    return table + "\n" + "".join(f"- {line}\n" for line in _slopes(rows))
-
-
-def _slopes(rows: Sequence[Row]) -> list[str]:
-    """Say how each family and method grows, from the rows in which one thing alone does."""
-    lines = []
-    for family, method in dict.fromkeys((row["family"], row["method"]) for row in rows):
-        mine = [
-            {name: float(row[name]) for name in ("size", "states", "gamma", "seconds", "bytes")}
-            for row in rows
-            if (row["family"], row["method"]) == (family, method)
-        ]
-        gamma = statistics.mode(row["gamma"] for row in mine)
-        size = statistics.mode(row["size"] for row in mine)
-        grown = [row for row in mine if row["gamma"] == gamma]
-        further = sorted((row for row in mine if row["size"] == size), key=lambda r: r["gamma"])
-        parts = []
-        if len(grown) > 1:
-            states = [row["states"] for row in grown]
-            for what in ("seconds", "bytes"):
-                parts.append(f"{what} as S^{slope(states, [r[what] for r in grown]):.2f}")
-        if len(further) > 1:
-            horizons = [1 / (1 - row["gamma"]) for row in further]
-            exponent = slope(horizons, [row["seconds"] for row in further])
-            parts.append(f"seconds as (1/(1-gamma))^{exponent:.2f}")
-        if parts:
-            lines.append(f"{family}, `{method}`: " + ", ".join(parts))
-    return lines
+    return table + "\n" + "".join(f"- {line}\n" for line in slopes(rows))
 
 
 def _with_best(found: Sequence[Summary | None]) -> list[str]:
@@ -459,18 +418,6 @@ def _seconds(found: Summary | None) -> str:
 
 def _ratio(ratio: float) -> str:
     return f"**{ratio:.3g}**" if ratio < 1 else f"{ratio:.3g}"
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
-
-
-def _read(path: Path) -> list[Row]:
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -558,7 +505,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where peers.py wrote its results")
     parser.add_argument("--out", type=Path, default=ROOT / "docs", help="folder to write to")
     arguments = parser.parse_args()
-    rows = _read(arguments.folder / "runs.csv")
+    rows = read_rows(arguments.folder / "runs.csv")
     if not rows:
         parser.error(f"{arguments.folder / 'runs.csv'} holds no runs")
     results = Results(rows, json.loads((arguments.folder / "setup.json").read_text()))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from outcome import Outcome
+from outcome import Outcome, Solve
 from tables import read_tables
 
 import planners
@@ -19,25 +19,23 @@ for _model in (_tiny, _tiny.to_tabular()):
     planners.solve(_model, gamma=0.5, method="value_iteration")
 
 
-class Problem:
-    """A model of the project's own classes."""
-
-    def __init__(self, path: Path, gamma: float) -> None:
-        with np.load(path) as arrays:
-            parts = {name: arrays[name] for name in arrays.files}
-        if "successors" in parts:
-            self._model: MoveMDP | TabularMDP = MoveMDP(
-                parts["successors"], parts["move_costs"], p=float(parts["p"])
+def problem(path: Path, gamma: float) -> Solve:
+    """Read a model of the project's own classes; solve it to a certified accuracy relative to V."""
+    with np.load(path) as arrays:
+        is_moves = "successors" in arrays
+        if is_moves:
+            model: MoveMDP | TabularMDP = MoveMDP(
+                arrays["successors"], arrays["move_costs"], p=float(arrays["p"])
             )
-        else:
-            tables = read_tables(path)
-            self._model = TabularMDP(tables.transitions, tables.costs, action_mask=tables.available)
-        self._model.validate()
-        self._gamma = gamma
+    if not is_moves:
+        tables = read_tables(path)
+        model = TabularMDP(tables.transitions, tables.costs, action_mask=tables.available)
+    model.validate()
 
-    def solve(self, variant: dict[str, Any], epsilon: float, tol: float) -> Outcome:
-        """Solve to a certified accuracy relative to the largest value; policy and bound as well."""
-        result = planners.solve(self._model, gamma=self._gamma, tol=tol, **variant)
+    def solve(variant: dict[str, Any], epsilon: float, tol: float) -> Outcome:
+        result = planners.solve(model, gamma=gamma, tol=tol, **variant)
         return Outcome(
             lambda: result.values, result.num_iterations, result.bound, str(result.message)
         )
+
+    return solve
