@@ -190,8 +190,8 @@ def test_the_report_says_who_wins(tmp_path: Path) -> None:
     found = results(tmp_path)
     cell = ("maze-20", 0.99, 1e-6)
     assert found.cells == [cell]
-    assert found.of_peer(cell, "quantecon").asked_ratio == pytest.approx(2.0)
-    assert np.isnan(found.of_peer(cell, "mdpsolver").asked_ratio)
+    assert found.of(cell, "quantecon").asked_ratio == pytest.approx(2.0)
+    assert np.isnan(found.of(cell, "mdpsolver").asked_ratio)
     peer, best = found.best_peer(cell)
     assert (peer, best.ratio) == ("mdpsolver", pytest.approx(0.3))
     text = REPORT.page(found, tmp_path)
