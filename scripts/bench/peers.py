@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import platform
 import shlex
 import signal
@@ -126,26 +127,26 @@ class Run:
     tol: float
     solver: str
     variant: str
-    threads: int
-    status: str
-    states: int
-    actions: int
-    entries: int
-    max_value: float
-    reference_error: float
-    seconds: float = float("nan")
-    wall_seconds: float = float("nan")
-    own_seconds: float = float("nan")
+    threads: int = 1
+    status: str = ""
+    states: int = 0
+    actions: int = 0
+    entries: int = 0
+    max_value: float = math.nan
+    reference_error: float = math.nan
+    seconds: float = math.nan
+    wall_seconds: float = math.nan
+    own_seconds: float = math.nan
     repeats: int = 0
-    build_seconds: float = float("nan")
-    error: float = float("nan")
-    bound: float = float("nan")
-    epsilon: float = float("nan")
-    asked_seconds: float = float("nan")
-    asked_error: float = float("nan")
-    iterations: float = float("nan")
-    peak_mb: float = float("nan")
-    before_mb: float = float("nan")
+    build_seconds: float = math.nan
+    error: float = math.nan
+    bound: float = math.nan
+    epsilon: float = math.nan
+    asked_seconds: float = math.nan
+    asked_error: float = math.nan
+    iterations: float = math.nan
+    peak_mb: float = math.nan
+    before_mb: float = math.nan
     note: str = ""
 
 
@@ -203,7 +204,7 @@ class Timing:
 
     cpu: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
-    error: float = float("nan")
+    error: float = math.nan
     answer: dict[str, Any] = field(default_factory=dict)
 
 
@@ -240,11 +241,18 @@ class Contest:
         model = family(name)(seed)
         tables = tables_of(model)
         self._general, self._own = write_model(folder, model, tables)
-        cache = None
-        if options.envs is not None:
-            cache = options.envs / "reference" / f"{name} seed {seed} gamma {gamma!r}.npz"
+        cache = options.envs / "reference" / f"{name} seed {seed} gamma {gamma!r}.npz"
         self.reference: Reference = cached_reference(tables, gamma, cache)
-        self._size = (tables.num_states, tables.num_actions, tables.transitions.nnz)
+        self._shared: dict[str, Any] = {
+            "family": name,
+            "seed": seed,
+            "gamma": gamma,
+            "states": tables.num_states,
+            "actions": tables.num_actions,
+            "entries": tables.transitions.nnz,
+            "max_value": self.reference.max_value,
+            "reference_error": self.reference.error / self.reference.max_value,
+        }
         self._ours: dict[tuple[str, int], Worker] = {}
 
     def runs(self) -> Iterator[Run]:
@@ -256,23 +264,7 @@ class Contest:
                     yield self._peer_run(PEERS[peer], tol)
 
     def _row(self, tol: float, solver: str, variant: str, status: str, **more: Any) -> Run:
-        states, actions, entries = self._size
-        return Run(
-            self._name,
-            self._seed,
-            self._gamma,
-            tol,
-            solver,
-            variant,
-            more.pop("threads", 1),
-            status,
-            states,
-            actions,
-            entries,
-            self.reference.max_value,
-            self.reference.error / self.reference.max_value,
-            **more,
-        )
+        return Run(**self._shared, tol=tol, solver=solver, variant=variant, status=status, **more)
 
     # What is ours.
 
@@ -282,33 +274,29 @@ class Contest:
             entries.append((self._options.methods[0], self._options.threads))
         if self._own != self._general:
             entries.append((f"{self._options.methods[0]} on the general table", 1))
-        timings: dict[tuple[str, int], Timing | FailedError] = {}
+        timings = {entry: Timing() for entry in entries}
+        failures: dict[tuple[str, int], FailedError] = {}
         # A first run each that is not counted loads or compiles what it needs.
-        for entry in entries:
-            try:
-                self._solve_ours(entry, tol)
-                timings[entry] = Timing()
-            except FailedError as error:
-                timings[entry] = error
-        for _ in range(self._options.repeats):
-            for entry, timing in timings.items():
-                if isinstance(timing, Timing):
-                    try:
-                        self._add(timing, *self._solve_ours(entry, tol))
-                    except FailedError as error:
-                        timings[entry] = error
+        for round_ in range(self._options.repeats + 1):
+            for entry in [entry for entry in entries if entry not in failures]:
+                try:
+                    solved = self._solve_ours(entry, tol)
+                except FailedError as error:
+                    failures[entry] = error
+                else:
+                    if round_ > 0:
+                        self._add(timings[entry], *solved)
         for (method, threads), timing in timings.items():
-            if isinstance(timing, FailedError):
-                yield self._row(tol, OURS, method, str(timing), threads=threads)
+            if (method, threads) in failures:
+                status = str(failures[method, threads])
+                yield self._row(tol, OURS, method, status, threads=threads)
                 continue
-            bound = timing.answer["bound"] / self.reference.max_value
+            found = self._measured(timing, self._ours[method, threads])
+            found["bound"] = timing.answer["bound"] / self.reference.max_value
             status = "ok" if timing.error <= tol else "not accurate"
-            if timing.error > bound + self.reference.error / self.reference.max_value:
+            if timing.error > found["bound"] + self._shared["reference_error"]:
                 status = "BOUND VIOLATED"
-            worker = self._ours[method, threads]
-            yield self._filled(
-                self._row(tol, OURS, method, status, threads=threads), timing, worker, bound=bound
-            )
+            yield self._row(tol, OURS, method, status, threads=threads, **found)
 
     def _solve_ours(self, entry: tuple[str, int], tol: float) -> tuple[Any, dict[str, Any]]:
         method, threads = entry
@@ -420,19 +408,17 @@ class Contest:
                     self._add(timing, *worker.solve(settings, epsilon, tol))
                     if timing.cpu[-1] > 10.0:
                         break  # a run that long needs no median
-                status = "ok" if timing.error <= tol else "not accurate"
-                row = self._row(
+                return self._row(
                     tol,
                     peer.package,
                     setting.variant,
-                    status,
+                    "ok" if timing.error <= tol else "not accurate",
                     epsilon=setting.factor,
                     asked_seconds=setting.asked_seconds,
                     asked_error=setting.asked_error,
+                    own_seconds=statistics.median(ours.cpu) if ours.cpu else math.nan,
+                    **self._measured(timing, worker),
                 )
-                if ours.cpu:
-                    row.own_seconds = statistics.median(ours.cpu)
-                return self._filled(row, timing, worker)
         except FailedError as error:
             return self._row(tol, peer.package, setting.variant, str(error))
 
@@ -440,7 +426,7 @@ class Contest:
 
     def _error(self, values: Any) -> float:
         if values.shape != self.reference.values.shape or not np.isfinite(values).all():
-            return float("inf")
+            return math.inf
         return float(np.abs(values - self.reference.values).max()) / self.reference.max_value
 
     def _add(self, timing: Timing, values: Any, answer: dict[str, Any]) -> None:
@@ -449,17 +435,20 @@ class Contest:
         timing.error = self._error(values)
         timing.answer = answer
 
-    def _filled(self, row: Run, timing: Timing, worker: Worker, bound: float = float("nan")) -> Run:
+    def _measured(self, timing: Timing, worker: Worker) -> dict[str, Any]:
+        """Return what is written down of a solver's runs."""
         answer = timing.answer
-        row.seconds = statistics.median(timing.cpu)
-        row.wall_seconds = statistics.median(timing.wall)
-        row.repeats = len(timing.cpu)
-        row.build_seconds = worker.build_seconds
-        row.error, row.bound = timing.error, bound
-        row.iterations = float("nan") if answer["iterations"] is None else answer["iterations"]
-        row.peak_mb, row.before_mb = answer["peak_mb"], worker.before_mb
-        row.note = answer["note"]
-        return row
+        return {
+            "seconds": statistics.median(timing.cpu),
+            "wall_seconds": statistics.median(timing.wall),
+            "repeats": len(timing.cpu),
+            "build_seconds": worker.build_seconds,
+            "error": timing.error,
+            "iterations": math.nan if answer["iterations"] is None else answer["iterations"],
+            "peak_mb": answer["peak_mb"],
+            "before_mb": worker.before_mb,
+            "note": answer["note"],
+        }
 
 
 # ---------------------------------------------------------------------------------------------
