@@ -50,16 +50,17 @@ COLUMNS = ("layout", "threads", "MB a sweep", "GB/s", "bound ms", "sweep ms", "r
 
 @dataclass(frozen=True)
 class Layout:
-    """A model to sweep; ``small`` is of the same kind and fits into a cache of 8 MB."""
+    """Models to sweep: a large one, and one of the same kind that fits into a cache of 8 MB."""
 
     name: str
-    model: Callable[[], Model]
-    small: Callable[[], Model]
+    make: Callable[[int, int], Model]
+    size: int
+    small_size: int
 
 
-def table_of(make: Callable[[], MoveMDP]) -> TabularMDP:
-    """Return the general table of a grid model."""
-    return make().to_tabular()
+def general_terrain(num_positions: int, seed: int) -> TabularMDP:
+    """Return the general table of slippery terrain."""
+    return terrain(num_positions, seed, p=0.95).to_tabular()
 
 
 def renumbered(num_positions: int, seed: int, p: float) -> MoveMDP:
@@ -73,23 +74,13 @@ def renumbered(num_positions: int, seed: int, p: float) -> MoveMDP:
 
 
 LAYOUTS = (
-    Layout("2-D terrain, p = 1", partial(terrain, 1000, 0), partial(terrain, 250, 0)),
-    Layout("2-D slip terrain", partial(terrain, 1000, 0, p=0.95), partial(terrain, 250, 0, p=0.95)),
-    Layout("2-D slip maze", partial(maze, 1000, 0, p=0.95), partial(maze, 250, 0, p=0.95)),
-    Layout(
-        "2-D, renumbered", partial(renumbered, 1000, 0, p=0.95), partial(renumbered, 250, 0, p=0.95)
-    ),
-    Layout(
-        "6-D slip terrain",
-        partial(terrain, 10, 0, num_axes=6, p=0.95),
-        partial(terrain, 6, 0, num_axes=6, p=0.95),
-    ),
-    Layout(
-        "CSR, slip terrain",
-        partial(table_of, partial(terrain, 500, 0, p=0.95)),
-        partial(table_of, partial(terrain, 100, 0, p=0.95)),
-    ),
-    Layout("CSR, Garnet", partial(garnet, 200_000, 4, 5, 0), partial(garnet, 10_000, 4, 5, 0)),
+    Layout("2-D terrain, p = 1", terrain, 1000, 250),
+    Layout("2-D slip terrain", partial(terrain, p=0.95), 1000, 250),
+    Layout("2-D slip maze", partial(maze, p=0.95), 1000, 250),
+    Layout("2-D, renumbered", partial(renumbered, p=0.95), 1000, 250),
+    Layout("6-D slip terrain", partial(terrain, num_axes=6, p=0.95), 10, 6),
+    Layout("CSR, slip terrain", general_terrain, 500, 100),
+    Layout("CSR, Garnet", lambda size, seed: garnet(size, 4, 5, seed), 200_000, 10_000),
 )
 
 
@@ -129,7 +120,7 @@ def measure(layout: Layout, threads: Sequence[int], rounds: int) -> list[dict[st
 
     Returns a row of the CSV for each of these; seconds are the best of the rounds.
     """
-    model, small = layout.model(), layout.small()
+    model, small = layout.make(layout.size, 0), layout.make(layout.small_size, 0)
     V = np.random.default_rng(0).random(model.num_states)
     small_values = np.random.default_rng(0).random(small.num_states)
     out, small_out = np.empty_like(V), np.empty_like(small_values)

@@ -28,29 +28,19 @@ from scaling import slopes
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OURS = "aggmaze"
-#: Runs with a bound on the error say so; the rest of the names as their users know them.
-NAMES = {
-    "aggmaze": "aggmaze",
-    "quantecon": "QuantEcon",
-    "mdpsolver": "mdpsolver",
-    "mdplib": "mdplib",
-    "stormpy": "Storm (stormpy)",
-    "bettermdptools": "bettermdptools",
-    "pymdptoolbox": "pymdptoolbox",
-    "scipy": "scipy, ten lines",
-}
-#: Okabe and Ito's colours, which stay apart for colour-blind eyes; shapes say the same again.
+#: Names as their users know them, and Okabe and Ito's colours, which stay apart for colour-blind
+#: eyes; shapes say the same again.
 STYLES = {
-    "aggmaze": ("#000000", "*"),
-    "quantecon": ("#0072B2", "o"),
-    "mdpsolver": ("#E69F00", "s"),
-    "mdplib": ("#009E73", "^"),
-    "stormpy": ("#D55E00", "D"),
-    "bettermdptools": ("#56B4E9", "v"),
-    "pymdptoolbox": ("#CC79A7", "P"),
-    "scipy": ("#999999", "X"),
+    "aggmaze": ("aggmaze", "#000000", "*"),
+    "quantecon": ("QuantEcon", "#0072B2", "o"),
+    "mdpsolver": ("mdpsolver", "#E69F00", "s"),
+    "mdplib": ("mdplib", "#009E73", "^"),
+    "stormpy": ("Storm (stormpy)", "#D55E00", "D"),
+    "bettermdptools": ("bettermdptools", "#56B4E9", "v"),
+    "pymdptoolbox": ("pymdptoolbox", "#CC79A7", "P"),
+    "scipy": ("scipy, ten lines", "#999999", "X"),
 }
-
+NAMES = {solver: name for solver, (name, _, _) in STYLES.items()}
 #: Columns of the results that are summed up.
 MEASURED = ("seconds", "own_seconds", "tol", "asked_seconds", "asked_error", "peak_mb", "before_mb")
 
@@ -421,14 +411,14 @@ def figure(results: Results, path: Path) -> None:
         for solver in (*results.peers, results.headline):
             is_ours = solver == results.headline
             found = [results.of((family, gamma, tol), solver).seconds for family in families]
-            colour, marker = STYLES[OURS if is_ours else solver]
+            name, colour, marker = STYLES[OURS if is_ours else solver]
             axis.scatter(
                 found,
                 np.arange(len(families)),
                 color=colour,
                 marker=marker,
                 s=130 if is_ours else 34,
-                label=f"aggmaze, {solver} (certified)" if is_ours else NAMES[solver],
+                label=f"aggmaze, {solver} (certified)" if is_ours else name,
                 zorder=3 if is_ours else 2,
                 edgecolors="white",
                 linewidths=0.5,
