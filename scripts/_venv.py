@@ -346,20 +346,16 @@ def _need_venv_module() -> None:
         ) from error
 
 
-class _Waiting:
-    """Tells what a command does that prints into a file: in place on a terminal, else in lines."""
+class StatusLine:
+    """Tells how far something is: in place on a terminal, elsewhere in a line now and then."""
 
-    def __init__(self, printed: Path, at_first: str) -> None:
-        self._printed, self._at_first = printed, at_first
-        self._started = self._told = time.monotonic()
+    def __init__(self) -> None:
+        self._told = time.monotonic()
         self._width = 0
 
-    def __call__(self) -> None:
-        """Tell it."""
+    def tell(self, text: str) -> None:
+        """Tell it, if it is time."""
         now = time.monotonic()
-        lines = self._printed.read_text(encoding="utf-8", errors="replace").split("\n")
-        doing = next((line.strip() for line in reversed(lines) if line.strip()), self._at_first)
-        text = f"  {now - self._started:.0f} s: {doing}"
         if sys.stdout.isatty():
             self._show(text[: shutil.get_terminal_size().columns - 1])
         elif now >= self._told + LINE_EVERY:
@@ -375,6 +371,21 @@ class _Waiting:
     def _show(self, text: str) -> None:
         print(f"\r{text:{self._width}}", end="", flush=True)
         self._width = len(text)
+
+
+class _Waiting:
+    """Tells what a command does that prints into a file: its last line, or what it does first."""
+
+    def __init__(self, printed: Path, at_first: str) -> None:
+        self._printed, self._at_first = printed, at_first
+        self._started = time.monotonic()
+        self.line = StatusLine()
+
+    def __call__(self) -> None:
+        """Tell it."""
+        lines = self._printed.read_text(encoding="utf-8", errors="replace").split("\n")
+        doing = next((line.strip() for line in reversed(lines) if line.strip()), self._at_first)
+        self.line.tell(f"  {time.monotonic() - self._started:.0f} s: {doing}")
 
 
 def _call_quietly(
@@ -402,7 +413,7 @@ def _call_quietly(
                     env={**os.environ, "PIP_USER": "0"},
                 )
             finally:
-                waiting.clear()
+                waiting.line.clear()
         if code == 0:
             return
         printed = file.read_text(encoding="utf-8", errors="replace")

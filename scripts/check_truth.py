@@ -50,36 +50,25 @@ class Tally:
     def __init__(self, total: int, again: str) -> None:
         self.done = self.num_wrong = 0
         self._total, self._again = total, again
-        self._started = self._told = time.monotonic()
+        self._started = time.monotonic()
+        self._status = _venv.StatusLine()
 
     def add(self, count: int, found: list) -> None:
         """Take note of some models."""
         self.done += count
         for number, call, told in found:
             self.num_wrong += 1
-            self._clear()
+            self._status.clear()
             print(f"model {number}: {call}")
             for what in told:
                 print(f"    {what}")
             print(f"    again: {self._again} --first {number} --models 1", flush=True)
-        self._tell()
-
-    def _tell(self) -> None:
-        now = time.monotonic()
-        if sys.stdout.isatty():
-            print(f"\r{self.line()}", end="", flush=True)
-        elif now >= self._told + _venv.LINE_EVERY:
-            self._told = now
-            print(self.line(), flush=True)
+        self._status.tell(self.line())
 
     def line(self) -> str:
         """Return how far it is."""
         seconds = time.monotonic() - self._started
         return f"{self.done:,} of {self._total:,} models, {self.num_wrong} wrong, {seconds:.0f} s"
-
-    def _clear(self) -> None:
-        if sys.stdout.isatty():
-            print("\r" + " " * len(self.line()) + "\r", end="")
 
 
 def check(arguments: argparse.Namespace) -> int:
