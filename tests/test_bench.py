@@ -30,7 +30,8 @@ def load(name: str) -> ModuleType:
 
 FAMILIES, MODELS, OUTPUT = load("families"), load("_models"), load("_output")
 REFERENCE, WORKERS = load("_reference"), load("_workers")
-PEERS, REPORT, SCALING, LIMIT = load("peers"), load("report"), load("scaling"), load("limit")
+CONTEST, PEERS, REPORT = load("_contest"), load("peers"), load("report")
+SCALING, LIMIT = load("scaling"), load("limit")
 
 SMALL = ("maze-20", "slip-terrain-20", "garnet-1e3-5")
 
@@ -147,7 +148,7 @@ def test_a_worker_says_what_went_wrong(tmp_path: Path) -> None:
 
 
 def test_a_peer_that_was_too_slow_is_not_tried_at_what_is_harder() -> None:
-    history = PEERS.History()
+    history = CONTEST.History()
     history.failures["peer", "maze", 0.9, 1e-2] = WORKERS.TooSlowError("over 5 s")
     assert history.failure("peer", "maze", 0.9, 1e-6) == "over 5 s"
     assert history.failure("peer", "maze", 0.9, 1e-1) is None
@@ -166,12 +167,12 @@ def results(tmp_path: Path) -> Any:
     ours |= {"peak_mb": 120.0, "before_mb": 100.0}
     peer = {**ours, "own_seconds": 0.1, "asked_error": 1e-5, "asked_seconds": 0.2}
     runs = [
-        PEERS.Run(*shared, "aggmaze", "auto", **ours),
-        PEERS.Run(*shared, "aggmaze", "auto", **{**ours, "threads": 2, "wall_seconds": 0.05}),
-        PEERS.Run(*shared, "quantecon", "VI", **{**peer, "seconds": 0.4, "asked_error": 1e-7}),
-        PEERS.Run(*shared, "mdpsolver", "modified PI", **{**peer, "seconds": 0.03}),
-        PEERS.Run(*shared, "scipy", "VI", **{**peer, "status": "over 60 s"}),
-        PEERS.Run(*shared, "mdplib", "PI", **{**peer, "status": "not accurate"}),
+        CONTEST.Run(*shared, "aggmaze", "auto", **ours),
+        CONTEST.Run(*shared, "aggmaze", "auto", **{**ours, "threads": 2, "wall_seconds": 0.05}),
+        CONTEST.Run(*shared, "quantecon", "VI", **{**peer, "seconds": 0.4, "asked_error": 1e-7}),
+        CONTEST.Run(*shared, "mdpsolver", "modified PI", **{**peer, "seconds": 0.03}),
+        CONTEST.Run(*shared, "scipy", "VI", **{**peer, "status": "over 60 s"}),
+        CONTEST.Run(*shared, "mdplib", "PI", **{**peer, "status": "not accurate"}),
     ]
     for some in (runs[:3], runs[3:]):
         OUTPUT.append_rows(tmp_path / "runs.csv", [asdict(run) for run in some])
