@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from itertools import cycle, islice
 from typing import Any
 
 import gymnasium as gym
@@ -152,13 +153,11 @@ def walk(env: Any, actions: Sequence[int]) -> None:
 
 def vector_walk(vector: Any, actions: Any, num_steps: int) -> Callable[[], None]:
     """Return what takes the next actions at each call, from the first again after the last."""
-    place = 0
+    endless = cycle(actions)
 
     def go() -> None:
-        nonlocal place
-        for _ in range(num_steps):
-            vector.step(actions[place])
-            place = (place + 1) % len(actions)
+        for row in islice(endless, num_steps):
+            vector.step(row)
 
     return go
 
