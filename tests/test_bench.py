@@ -78,7 +78,7 @@ def test_peers_get_the_same_model(name: str, tmp_path: Path) -> None:
     model = FAMILIES.family(name)(0)
     general, own = MODELS.write_model(tmp_path, model, MODELS.tables_of(model))
     assert (own != general) == isinstance(model, MoveMDP)
-    tables = load("adapters.tables").read_tables(general)
+    tables = load("adapters.tables").read_model(general)
     assert tables.transitions.data.min() > 0
     assert tables.transitions.has_canonical_format
     np.testing.assert_allclose(tables.transitions.sum(axis=1), 1.0)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from outcome import Outcome, Solve
-from tables import read_tables
+from tables import Tables
 
 import planners
 from aggmaze import MoveMDP, TabularMDP
@@ -19,17 +18,14 @@ for _model in (_tiny, _tiny.to_tabular()):
     planners.solve(_model, gamma=0.5, method="value_iteration")
 
 
-def problem(path: Path, gamma: float) -> Solve:
-    """Read a model of the project's own classes; solve it to a certified accuracy relative to V."""
-    with np.load(path) as arrays:
-        is_moves = "successors" in arrays
-        if is_moves:
-            model: MoveMDP | TabularMDP = MoveMDP(
-                arrays["successors"], arrays["move_costs"], p=float(arrays["p"])
-            )
-    if not is_moves:
-        tables = read_tables(path)
-        model = TabularMDP(tables.transitions, tables.costs, action_mask=tables.available)
+def problem(tables: Tables | dict[str, Any], gamma: float) -> Solve:
+    """Make a model of the project's own classes; solve it to a certified accuracy relative to V."""
+    if isinstance(tables, Tables):
+        model: MoveMDP | TabularMDP = TabularMDP(
+            tables.transitions, tables.costs, action_mask=tables.available
+        )
+    else:
+        model = MoveMDP(tables["successors"], tables["move_costs"], p=float(tables["p"]))
     model.validate()
 
     def solve(variant: dict[str, Any], epsilon: float, tol: float) -> Outcome:

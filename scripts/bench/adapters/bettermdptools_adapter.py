@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bettermdptools.algorithms.planner import Planner
 from outcome import Outcome, Solve
-from tables import read_tables
+from tables import Tables
 
 
-def problem(path: Path, gamma: float) -> Solve:
+def problem(tables: Tables, gamma: float) -> Solve:
     """Keep a model as Gymnasium's toy-text environments do.
 
     The arrays are made of that within the call that is timed: it offers no other way.  It keeps the
     values of every iteration that it might make, so no more are allowed than are needed.
     """
-    tables = read_tables(path)
     columns, probabilities = tables.nested()
     rewards = (-tables.costs).tolist()
     table = {

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from mdp import MDP
 from mdp._core import _mdp_core
 from outcome import Outcome, Solve
-from tables import read_tables
+from tables import Tables
 
 
-def problem(path: Path, gamma: float) -> Solve:
+def problem(tables: Tables, gamma: float) -> Solve:
     """Keep a row (s, a, s', probability, reward) for each outcome; solve by VI, VIGS or PI."""
-    tables = read_tables(path)
     matrix = tables.transitions
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     outcomes = np.empty((matrix.nnz, 5))

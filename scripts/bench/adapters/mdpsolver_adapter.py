@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import mdpsolver
 from outcome import Outcome, Solve
-from tables import read_tables
+from tables import Tables
 
 
-def problem(path: Path, gamma: float) -> Solve:
+def problem(tables: Tables, gamma: float) -> Solve:
     """Solve on one thread from 0."""
-    tables = read_tables(path)
     columns, probabilities = tables.nested()
     model = mdpsolver.model()
     model.mdp(

@@ -10,21 +10,19 @@ from __future__ import annotations
 
 import copy
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from mdptoolbox.mdp import ValueIteration
 from outcome import Outcome, Solve
-from tables import read_tables
+from tables import Tables
 
 MANY = 10**7
 
 
-def problem(path: Path, gamma: float) -> Solve:
+def problem(tables: Tables, gamma: float) -> Solve:
     """Solve by value iteration from 0."""
-    tables = read_tables(path)
     ValueIteration._boundIter = lambda solver, epsilon: setattr(solver, "max_iter", MANY)
     # About its own code.
     warnings.simplefilter("ignore", sp.SparseEfficiencyWarning)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from outcome import Outcome, Solve
 from quantecon.markov import DiscreteDP
-from tables import read_tables
+from tables import Tables
 
 
-def problem(path: Path, gamma: float) -> Solve:
+def problem(tables: Tables, gamma: float) -> Solve:
     """Solve by a method, from 0, which is nearer than QuantEcon's own start."""
-    tables = read_tables(path)
     states, actions, costs, rows = tables.pairs()
     # Compiles what it compiles at the first call, beside the time measured.
     tiny = DiscreteDP(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from outcome import Outcome, Solve
-from tables import read_tables
+from tables import Tables
 
 
-def problem(path: Path, gamma: float) -> Solve:
+def problem(tables: Tables, gamma: float) -> Solve:
     """Keep the rows of all pairs in one matrix; sweep until the change promises the accuracy."""
-    tables = read_tables(path)
     P, costs = tables.transitions, tables.costs
 
     def solve(variant: dict[str, Any], epsilon: float, tol: float) -> Outcome:

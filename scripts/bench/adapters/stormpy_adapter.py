@@ -5,23 +5,21 @@ Storm takes no negative rewards: all are raised by the lowest, which adds a cons
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import stormpy
 import stormpy.developer.storage as storage
 from outcome import Outcome, Solve
-from tables import read_tables
+from tables import Tables
 
 
-def problem(path: Path, gamma: float) -> Solve:
+def problem(tables: Tables, gamma: float) -> Solve:
     """Solve to an absolute precision.
 
     For discounted rewards Storm 2.0 takes the same way whatever method, or soundness, is set:
     value iteration until the change promises the precision.
     """
-    tables = read_tables(path)
     states, _, costs, rows = tables.pairs()
     rewards = -costs
     lowest = float(rewards.min())

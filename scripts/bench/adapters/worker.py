@@ -10,7 +10,7 @@ Reads requests from standard input and answers each on standard output, one JSON
         -> {"seconds", "cpu_seconds", "peak_mb", "iterations", "bound", "note"}
 
 or ``{"error": text}``.  ``ADAPTER`` is a module in this folder whose function
-``problem(path, gamma)`` turns the model into what the library takes, and returns what solves that:
+``problem(tables, gamma)`` turns the model into what the library takes, and returns what solves it:
 ``solve(variant, epsilon, tol)`` returns an `Outcome`.  ``epsilon`` is the accuracy asked for,
 absolute; ``tol`` the same relative to the largest value.
 """
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tables import read_model
 
 
 def main() -> None:
@@ -46,7 +47,9 @@ def main() -> None:
             if "build" in request:
                 before = status_mb("VmRSS")
                 path, gamma = Path(request["build"]), request["gamma"]
-                solver, seconds, _ = timed(lambda p=path, g=gamma: adapter.problem(p, g))
+                solver, seconds, _ = timed(
+                    lambda path=path, gamma=gamma: adapter.problem(read_model(path), gamma)
+                )
                 answer = {"build_seconds": seconds, "before_mb": before}
             else:
                 answer = solve(solver, request)
