@@ -52,7 +52,7 @@ def families():
 
     import planners
 
-    sys.path.insert(0, str(Path(__file__).resolve().parent / "bench"))
+    sys.path.append(str(Path(__file__).resolve().parent / "bench"))
     import families as bench
 
     def environment(name, **options):

@@ -141,7 +141,8 @@ def main() -> None:
                     f" {found['seconds']:9.4f} s {found['bytes'] / model.num_states:8.0f} B/state",
                     flush=True,
                 )
-        print(*slopes([row for row in rows if row["family"] == family]), sep="\n")
+        for line in slopes([row for row in rows if row["family"] == family]):
+            print(line)
     if options.csv is not None:
         write_rows(options.csv, rows)
 
