@@ -28,7 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 RECORD = VENV / "aggmaze-setup.json"
 NEW = VENV / "aggmaze-setup.new"
-PACKAGES = ("aggmaze", "planners")
+# Where the Python of .venv is to find the packages.
+PLACES = {name: os.path.realpath(str(ROOT / name)) for name in ("aggmaze", "planners")}
 OLDEST_PYTHON = (3, 11)
 # Seconds between looks at what a command prints, and between lines where there is no terminal.
 LOOK_EVERY = 1.0
@@ -36,14 +37,14 @@ LINE_EVERY = 15.0
 
 # Run by the Python of .venv: which Python that is, and what it finds installed.
 PROBE = """
-import importlib.util, json, pathlib, sys, sysconfig
+import importlib.util, json, os, pathlib, sys, sysconfig
 def place(name):
     spec = importlib.util.find_spec(name)
-    return list(spec.submodule_search_locations or [""])[0] if spec else ""
+    return os.path.realpath(list(spec.submodule_search_locations or [""])[0]) if spec else ""
 site = pathlib.Path(sysconfig.get_path("purelib"))
 print(json.dumps({
     "version": list(sys.version_info[:2]),
-    "prefix": sys.prefix,
+    "prefix": os.path.realpath(sys.prefix),
     "has_pip": bool(place("pip")),
     "places": [place(name) for name in sys.argv[1:]],
     "installed": sorted(
@@ -57,9 +58,21 @@ print(json.dumps({
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, as all commands of the project do."""
 
+    def __init__(self, description: str) -> None:
+        super().__init__(description=description, allow_abbrev=False)
+        # Set when a script, which starts in any Python, starts itself in that of .venv.
+        self.add_argument("--in-venv", action="store_true", help=argparse.SUPPRESS)
+
     def error(self, message: str) -> "NoReturn":
         """Say it, and end with 2."""
         self.exit(2, f"error: {message}; see {self.prog} --help\n")
+
+    def check_least(self, arguments: argparse.Namespace, **least: int) -> None:
+        """End with an error if one of these arguments is less than that."""
+        for name, number in least.items():
+            given = getattr(arguments, name)
+            if given < number:
+                self.error(f"--{name} must be at least {number}, got {given}")
 
 
 class SetupError(Exception):
@@ -114,6 +127,26 @@ def call(
                 break
         raise
     return code if code >= 0 else 128 - code
+
+
+def start_again(extras: str) -> int:
+    """Start the command that runs again, with ``--in-venv``, in the Python of .venv.
+
+    Parameters
+    ----------
+    extras
+        What it needs, as for `ensure`.
+
+    Returns
+    -------
+    int
+        Its exit code.
+    """
+    python = ensure(extras)
+    # It draws into files, so it needs no screen.
+    environment = {"MPLBACKEND": "Agg", "SDL_VIDEODRIVER": "dummy", **os.environ}
+    script = Path(sys.argv[0]).resolve()
+    return call([python, script, "--in-venv", *sys.argv[1:]], env=environment)
 
 
 def ensure(extras: str) -> Path:
@@ -171,7 +204,7 @@ def _probe() -> "dict[str, Any]":
     """Ask the Python of .venv about itself; an empty answer if it does not work."""
     try:
         answer = subprocess.run(
-            [str(_python()), "-I", "-c", PROBE, *PACKAGES],
+            [str(_python()), "-I", "-c", PROBE, *PLACES],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=60,
@@ -181,18 +214,6 @@ def _probe() -> "dict[str, Any]":
     except (OSError, ValueError, subprocess.SubprocessError):
         return {}
     return probe
-
-
-def _same(one: "str | Path", other: "str | Path") -> bool:
-    """Tell whether two names are of one folder."""
-    return bool(one) and bool(other) and os.path.realpath(one) == os.path.realpath(other)
-
-
-def _finds_this_checkout(probe: "dict[str, Any]") -> bool:
-    """Tell whether the Python of .venv imports the packages of this checkout, not of another."""
-    return all(
-        _same(place, ROOT / name) for name, place in zip(PACKAGES, probe["places"], strict=True)
-    )
 
 
 def _outstanding(wanted: "set[str]") -> "tuple[str, str] | None":
@@ -206,20 +227,21 @@ def _outstanding(wanted: "set[str]") -> "tuple[str, str] | None":
     ours = bool(record.get("made_here")) and not VENV.is_symlink()
     probe = _probe()
     this = list(sys.version_info[:2])
+    is_whole = bool(probe) and set(record.get("installed", [])) <= set(probe["installed"])
     fault = ""
     if ours and record.get("busy"):
         fault = "an earlier set-up was interrupted"
     elif not probe:
         fault = "its Python does not run"
-    elif not _same(probe["prefix"], VENV):
+    elif probe["prefix"] != os.path.realpath(str(VENV)):
         fault = "its Python is not that of a virtual environment"
     elif not probe["has_pip"]:
         fault = "it has no pip"
-    elif ours and not _same(record.get("root", ""), ROOT):
+    elif ours and record.get("root") != str(ROOT):
         fault = "it was made in another folder"
     elif ours and probe["version"] != this:
         fault = "it is of Python {}.{} and this is {}.{}".format(*probe["version"], *this)
-    elif ours and not set(record.get("installed", [])) <= set(probe["installed"]):
+    elif ours and not is_whole:
         fault = "some of what was installed is gone"
     elif not ours and tuple(probe["version"]) < OLDEST_PYTHON:
         fault = "it is of Python {}.{}, which is too old".format(*probe["version"])
@@ -236,8 +258,8 @@ def _outstanding(wanted: "set[str]") -> "tuple[str, str] | None":
         and record.get("key") == _key()
         and record.get("version") == probe["version"]
         and wanted <= set(record.get("extras", []))
-        and set(record.get("installed", [])) <= set(probe["installed"])
-        and _finds_this_checkout(probe)
+        and is_whole
+        and probe["places"] == list(PLACES.values())
     )
     return None if done else ("install", "")
 
@@ -294,7 +316,7 @@ def _set_up(wanted: "set[str]", todo: "tuple[str, str]", lock: "int | None") -> 
         raise
 
     probe = _probe()
-    if not probe or not _finds_this_checkout(probe):
+    if not probe or probe["places"] != list(PLACES.values()):
         raise SetupError(f"pip has installed {project}, but {_python()} does not find it")
     _write_record(
         {
@@ -324,20 +346,16 @@ def _need_venv_module() -> None:
         ) from error
 
 
-class _Waiting:
-    """Tells what a command does that prints into a file: in place on a terminal, else in lines."""
+class StatusLine:
+    """Tells how far something is: in place on a terminal, elsewhere in a line now and then."""
 
-    def __init__(self, printed: Path, at_first: str) -> None:
-        self._printed, self._at_first = printed, at_first
-        self._started = self._told = time.monotonic()
+    def __init__(self) -> None:
+        self._told = time.monotonic()
         self._width = 0
 
-    def __call__(self) -> None:
-        """Tell it."""
+    def tell(self, text: str) -> None:
+        """Tell it, if it is time."""
         now = time.monotonic()
-        lines = self._printed.read_text(encoding="utf-8", errors="replace").split("\n")
-        doing = next((line.strip() for line in reversed(lines) if line.strip()), self._at_first)
-        text = f"  {now - self._started:.0f} s: {doing}"
         if sys.stdout.isatty():
             self._show(text[: shutil.get_terminal_size().columns - 1])
         elif now >= self._told + LINE_EVERY:
@@ -353,6 +371,21 @@ class _Waiting:
     def _show(self, text: str) -> None:
         print(f"\r{text:{self._width}}", end="", flush=True)
         self._width = len(text)
+
+
+class _Waiting:
+    """Tells what a command does that prints into a file: its last line, or what it does first."""
+
+    def __init__(self, printed: Path, at_first: str) -> None:
+        self._printed, self._at_first = printed, at_first
+        self._started = time.monotonic()
+        self.line = StatusLine()
+
+    def __call__(self) -> None:
+        """Tell it."""
+        lines = self._printed.read_text(encoding="utf-8", errors="replace").split("\n")
+        doing = next((line.strip() for line in reversed(lines) if line.strip()), self._at_first)
+        self.line.tell(f"  {time.monotonic() - self._started:.0f} s: {doing}")
 
 
 def _call_quietly(
@@ -380,7 +413,7 @@ def _call_quietly(
                     env={**os.environ, "PIP_USER": "0"},
                 )
             finally:
-                waiting.clear()
+                waiting.line.clear()
         if code == 0:
             return
         printed = file.read_text(encoding="utf-8", errors="replace")

@@ -15,7 +15,6 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
 
 import _venv
 
@@ -51,36 +50,25 @@ class Tally:
     def __init__(self, total: int, again: str) -> None:
         self.done = self.num_wrong = 0
         self._total, self._again = total, again
-        self._started = self._told = time.monotonic()
+        self._started = time.monotonic()
+        self._status = _venv.StatusLine()
 
     def add(self, count: int, found: list) -> None:
         """Take note of some models."""
         self.done += count
         for number, call, told in found:
             self.num_wrong += 1
-            self._clear()
+            self._status.clear()
             print(f"model {number}: {call}")
             for what in told:
                 print(f"    {what}")
             print(f"    again: {self._again} --first {number} --models 1", flush=True)
-        self._tell()
-
-    def _tell(self) -> None:
-        now = time.monotonic()
-        if sys.stdout.isatty():
-            print(f"\r{self.line()}", end="", flush=True)
-        elif now >= self._told + _venv.LINE_EVERY:
-            self._told = now
-            print(self.line(), flush=True)
+        self._status.tell(self.line())
 
     def line(self) -> str:
         """Return how far it is."""
         seconds = time.monotonic() - self._started
         return f"{self.done:,} of {self._total:,} models, {self.num_wrong} wrong, {seconds:.0f} s"
-
-    def _clear(self) -> None:
-        if sys.stdout.isatty():
-            print("\r" + " " * len(self.line()) + "\r", end="")
 
 
 def check(arguments: argparse.Namespace) -> int:
@@ -114,10 +102,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 def main() -> int:
     """Set up the virtual environment and look at the models in it."""
-    parser = _venv.Parser(
-        description="Solve random small models and compare with exact fractions.",
-        allow_abbrev=False,
-    )
+    parser = _venv.Parser("Solve random small models and compare with exact fractions.")
     parser.add_argument("--models", type=int, default=10_000, help="how many (default: 10000)")
     parser.add_argument("--seed", type=int, default=0, help="of the random models (default: 0)")
     parser.add_argument("--first", type=int, default=0, help="number of the first (default: 0)")
@@ -125,22 +110,15 @@ def main() -> int:
     parser.add_argument(
         "--time-limit", type=float, default=5.0, help="seconds for each solve (default: 5)"
     )
-    # Set when this script, which starts in any Python, starts itself in that of .venv.
-    parser.add_argument("--in-venv", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    for name, least in (("models", 1), ("seed", 0), ("first", 0), ("workers", 1)):
-        if getattr(arguments, name) < least:
-            parser.error(f"--{name} must be at least {least}, got {getattr(arguments, name)}")
+    parser.check_least(arguments, models=1, seed=0, first=0, workers=1)
     if not 0 < arguments.time_limit < float("inf"):
         parser.error(f"--time-limit must be positive and finite, got {arguments.time_limit}")
-    if arguments.in_venv:
-        with contextlib.suppress(BrokenPipeError):
-            return check(arguments)
-        return 1
-    python = _venv.ensure("test")
-    environment = {"MPLBACKEND": "Agg", "SDL_VIDEODRIVER": "dummy", **os.environ}
-    script = Path(__file__).resolve()
-    return _venv.call([python, script, "--in-venv", *sys.argv[1:]], env=environment)
+    if not arguments.in_venv:
+        return _venv.start_again("test")
+    with contextlib.suppress(BrokenPipeError):
+        return check(arguments)
+    return 1
 
 
 if __name__ == "__main__":

@@ -7,9 +7,6 @@ What is at the level of the module runs, before the virtual environment is there
 without the project's dependencies: import those inside :func:`demonstrate`.
 """
 
-import argparse
-import os
-import sys
 from pathlib import Path
 
 import _venv
@@ -78,7 +75,7 @@ def demonstrate(out: Path) -> None:
 
 def main() -> int:
     """Set up the virtual environment and run the demonstration in it."""
-    parser = _venv.Parser(description="Solve two mazes and draw what came out.", allow_abbrev=False)
+    parser = _venv.Parser("Solve two mazes and draw what came out.")
     parser.add_argument(
         "--out",
         type=Path,
@@ -86,8 +83,6 @@ def main() -> int:
         metavar="DIR",
         help=f"the folder for the pictures (default: {FOLDER})",
     )
-    # Set when this script, which starts in any Python, starts itself in that of .venv.
-    parser.add_argument("--in-venv", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     folders = arguments.out or [FOLDER]
     if len(folders) > 1:
@@ -96,15 +91,10 @@ def main() -> int:
         folders[0].mkdir(parents=True, exist_ok=True)
     except OSError as error:
         parser.error(f"cannot make the folder for the pictures: {error}")
-
-    if arguments.in_venv:
-        demonstrate(folders[0])
-        return 0
-    python = _venv.ensure("plots")
-    # It draws into files, so it needs no screen.
-    environment = {"MPLBACKEND": "Agg", "SDL_VIDEODRIVER": "dummy", **os.environ}
-    script = Path(__file__).resolve()
-    return _venv.call([python, script, "--in-venv", *sys.argv[1:]], env=environment)
+    if not arguments.in_venv:
+        return _venv.start_again("plots")
+    demonstrate(folders[0])
+    return 0
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,8 +28,10 @@ def load(name: str) -> ModuleType:
         sys.path.remove(str(BENCH))
 
 
-CASES, REFERENCE, WORKERS = load("_cases"), load("_reference"), load("_workers")
-PEERS, REPORT, SCALING, LIMIT = load("peers"), load("report"), load("scaling"), load("limit")
+FAMILIES, MODELS, OUTPUT = load("families"), load("_models"), load("_output")
+REFERENCE, WORKERS = load("_reference"), load("_workers")
+CONTEST, PEERS, REPORT = load("_contest"), load("peers"), load("report")
+SCALING, LIMIT = load("scaling"), load("limit")
 
 SMALL = ("maze-20", "slip-terrain-20", "garnet-1e3-5")
 
@@ -46,22 +49,22 @@ def masked_model() -> TabularMDP:
 @pytest.mark.parametrize("gamma", [0.5, 0.99])
 @pytest.mark.parametrize("name", SMALL)
 def test_the_reference_is_where_the_certificate_says(name: str, gamma: float) -> None:
-    model = CASES.case(name)(0)
-    found = REFERENCE.reference(CASES.tables_of(model), gamma)
+    model = FAMILIES.family(name)(0)
+    found = REFERENCE.reference(MODELS.tables_of(model), gamma)
     assert found.is_accurate
     result = planners.solve(model, gamma=gamma, method="value_iteration", tol=1e-8)
     assert np.abs(found.values - result.values).max() <= result.bound + found.error
 
 
 def test_the_reference_knows_unavailable_actions() -> None:
-    found = REFERENCE.reference(CASES.tables_of(masked_model()), 0.5)
+    found = REFERENCE.reference(MODELS.tables_of(masked_model()), 0.5)
     # V(3) = 4 / (1 - .5), V(1) = 3, V(0) = min(1 + .5 * 3, -2 + .25 V(0) + .25 * 8).
     np.testing.assert_allclose(found.values, [0.0, 3.0, 0.0, 8.0], rtol=0, atol=1e-12)
 
 
 def test_a_stored_reference_of_another_model_is_not_used(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "values.npz"
-    one, other = (CASES.tables_of(CASES.case("maze-20")(seed)) for seed in (0, 1))
+    one, other = (MODELS.tables_of(FAMILIES.family("maze-20")(seed)) for seed in (0, 1))
     first = REFERENCE.cached_reference(one, 0.9, path)
     again = REFERENCE.cached_reference(one, 0.9, path)
     np.testing.assert_allclose(again.values, first.values, rtol=0, atol=1e-9)
@@ -72,10 +75,10 @@ def test_a_stored_reference_of_another_model_is_not_used(tmp_path: Path) -> None
 @pytest.mark.parametrize("name", SMALL)
 def test_peers_get_the_same_model(name: str, tmp_path: Path) -> None:
     """The tables that peers read, read back, have the same optimal values and no zero entries."""
-    model = CASES.case(name)(0)
-    general, own = CASES.write_model(tmp_path, model, CASES.tables_of(model))
+    model = FAMILIES.family(name)(0)
+    general, own = MODELS.write_model(tmp_path, model, MODELS.tables_of(model))
     assert (own != general) == isinstance(model, MoveMDP)
-    tables = load("adapters.tables").read_tables(general)
+    tables = load("adapters.tables").read_model(general)
     assert tables.transitions.data.min() > 0
     assert tables.transitions.has_canonical_format
     np.testing.assert_allclose(tables.transitions.sum(axis=1), 1.0)
@@ -94,13 +97,13 @@ def test_peers_get_the_same_model(name: str, tmp_path: Path) -> None:
 
 def test_an_unknown_family_is_refused_with_the_closest() -> None:
     with pytest.raises(ValueError, match=r"no family 'maze-101'.*maze-10"):
-        CASES.case("maze-101")
+        FAMILIES.family("maze-101")
     with pytest.raises(SystemExit):
         PEERS.parse(["--families", "maze-101"])
     assert PEERS.parse(["--families", "maze-20"]).gammas == [0.99]
     full = PEERS.parse(["--full"])
     assert (full.gammas, full.seeds) == ([0.95, 0.99, 0.999], 3)
-    assert set(full.families) <= set(CASES.CASES)
+    assert set(full.families) <= set(FAMILIES.FAMILIES)
 
 
 def test_results_name_no_folder_of_the_machine() -> None:
@@ -109,15 +112,15 @@ def test_results_name_no_folder_of_the_machine() -> None:
 
 
 def worker(tmp_path: Path, adapter: str, **options: Any) -> Any:
-    model = CASES.case("slip-terrain-20")(0)
-    general, own = CASES.write_model(tmp_path, model, CASES.tables_of(model))
+    model = FAMILIES.family("slip-terrain-20")(0)
+    general, own = MODELS.write_model(tmp_path, model, MODELS.tables_of(model))
     path = own if adapter == "aggmaze_adapter" else general
     return WORKERS.Worker(sys.executable, adapter, path, 0.9, **{"timeout": 60.0, **options})
 
 
 @pytest.mark.parametrize("adapter", ["scipy_adapter", "aggmaze_adapter"])
 def test_a_worker_solves_again_and_again(adapter: str, tmp_path: Path) -> None:
-    expected = planners.solve(CASES.case("slip-terrain-20")(0), gamma=0.9, atol=1e-10).values
+    expected = planners.solve(FAMILIES.family("slip-terrain-20")(0), gamma=0.9, atol=1e-10).values
     variant = {"method": "value_iteration", "num_threads": 1}
     with worker(tmp_path, adapter) as one:
         for tol in (1e-3, 1e-8):
@@ -145,7 +148,7 @@ def test_a_worker_says_what_went_wrong(tmp_path: Path) -> None:
 
 
 def test_a_peer_that_was_too_slow_is_not_tried_at_what_is_harder() -> None:
-    history = PEERS.History()
+    history = CONTEST.History()
     history.failures["peer", "maze", 0.9, 1e-2] = WORKERS.TooSlowError("over 5 s")
     assert history.failure("peer", "maze", 0.9, 1e-6) == "over 5 s"
     assert history.failure("peer", "maze", 0.9, 1e-1) is None
@@ -164,15 +167,15 @@ def results(tmp_path: Path) -> Any:
     ours |= {"peak_mb": 120.0, "before_mb": 100.0}
     peer = {**ours, "own_seconds": 0.1, "asked_error": 1e-5, "asked_seconds": 0.2}
     runs = [
-        PEERS.Run(*shared, "aggmaze", "auto", **ours),
-        PEERS.Run(*shared, "aggmaze", "auto", **{**ours, "threads": 2, "wall_seconds": 0.05}),
-        PEERS.Run(*shared, "quantecon", "VI", **{**peer, "seconds": 0.4, "asked_error": 1e-7}),
-        PEERS.Run(*shared, "mdpsolver", "modified PI", **{**peer, "seconds": 0.03}),
-        PEERS.Run(*shared, "scipy", "VI", **{**peer, "status": "over 60 s"}),
-        PEERS.Run(*shared, "mdplib", "PI", **{**peer, "status": "not accurate"}),
+        CONTEST.Run(*shared, "aggmaze", "auto", **ours),
+        CONTEST.Run(*shared, "aggmaze", "auto", **{**ours, "threads": 2, "wall_seconds": 0.05}),
+        CONTEST.Run(*shared, "quantecon", "VI", **{**peer, "seconds": 0.4, "asked_error": 1e-7}),
+        CONTEST.Run(*shared, "mdpsolver", "modified PI", **{**peer, "seconds": 0.03}),
+        CONTEST.Run(*shared, "scipy", "VI", **{**peer, "status": "over 60 s"}),
+        CONTEST.Run(*shared, "mdplib", "PI", **{**peer, "status": "not accurate"}),
     ]
-    PEERS.append_runs(tmp_path / "runs.csv", runs[:3])
-    PEERS.append_runs(tmp_path / "runs.csv", runs[3:])
+    for some in (runs[:3], runs[3:]):
+        OUTPUT.append_rows(tmp_path / "runs.csv", [asdict(run) for run in some])
     setup = {
         "commands": ["python peers.py"],
         "date": "today",
@@ -181,15 +184,15 @@ def results(tmp_path: Path) -> Any:
         "versions": {"quantecon": {"quantecon": "1.2.3", "python": "3.12.0", "numpy": "2.0"}},
     }
     (tmp_path / "setup.json").write_text(json.dumps(setup))
-    return REPORT.Results(PEERS.read_runs(tmp_path / "runs.csv"), setup)
+    return REPORT.Results(OUTPUT.read_rows(tmp_path / "runs.csv"), setup)
 
 
 def test_the_report_says_who_wins(tmp_path: Path) -> None:
     found = results(tmp_path)
     cell = ("maze-20", 0.99, 1e-6)
     assert found.cells == [cell]
-    assert found.of_peer(cell, "quantecon").asked_ratio == pytest.approx(2.0)
-    assert np.isnan(found.of_peer(cell, "mdpsolver").asked_ratio)
+    assert found.of(cell, "quantecon").asked_ratio == pytest.approx(2.0)
+    assert np.isnan(found.of(cell, "mdpsolver").asked_ratio)
     peer, best = found.best_peer(cell)
     assert (peer, best.ratio) == ("mdpsolver", pytest.approx(0.3))
     text = REPORT.page(found, tmp_path)
@@ -220,8 +223,8 @@ def test_slopes_are_those_of_powers() -> None:
 
 
 def test_the_stream_reads_the_tables_whole() -> None:
-    model = CASES.case("slip-terrain-20")(0)
-    words = LIMIT.tables_as_words(LIMIT.engine(model, 0.9, 1))
+    model = FAMILIES.family("slip-terrain-20")(0)
+    words = LIMIT.tables_as_words(LIMIT.local_engine(model, 0.9, 1))
     nbytes = model.successors.nbytes + model.move_costs.nbytes
     assert sum(table.nbytes for table in words) == nbytes
     V, out = np.arange(400.0), np.zeros(400)

@@ -122,10 +122,10 @@ def test_a_watcher_finds_since_when_a_policy_is_optimal() -> None:
     judge = PROBLEM.Judge(problem)
     best = planners.solve(problem.make(), gamma=problem.gamma).policy
     bumps = np.where(judge.action_mask, 0, 1).argmax(axis=1)
-    watcher = RUNS.Watcher("q_learning", problem, 0, judge)
+    watcher = RUNS.Watcher(PROBLEM.Task("q_learning", problem, 0, 40), judge)
     for step, policy in ((0, bumps), (10, best), (20, bumps), (30, best), (40, best)):
         watcher(step, policy)
-    run = watcher.result("uniform", num_episodes=400)
+    run = watcher.result(num_episodes=400)
     assert (run.steps, run.close_since, run.optimal_since) == (40, 30, 30)
     assert run.optimal_seconds <= run.seconds
     assert run.cost == pytest.approx(run.optimal_cost)
@@ -133,7 +133,7 @@ def test_a_watcher_finds_since_when_a_policy_is_optimal() -> None:
     assert [point.start_regret > 0.1 for point in watcher.points] == [1, 0, 1, 0, 0]
 
     watcher(50, bumps)
-    run = watcher.result("uniform", num_episodes=2)
+    run = watcher.result(num_episodes=2)
     assert run.close_since is run.optimal_since is run.optimal_seconds is None
 
 
@@ -198,9 +198,10 @@ def test_a_table_learns_from_states_only(
 def test_the_table_names_the_observation() -> None:
     problem = PROBLEM.Problem("StandardMaze-v0", 3)
     judge = PROBLEM.Judge(problem)
-    watcher = RUNS.Watcher("ppo", problem, 0, judge, "local_view")
+    task = PROBLEM.Task("ppo", problem, 0, 0, observation="local_view")
+    watcher = RUNS.Watcher(task, judge)
     watcher(0, planners.solve(problem.make(), gamma=problem.gamma).policy)
-    lines = TRAIN.table([watcher.result("uniform", num_episodes=2)]).splitlines()
+    lines = TRAIN.table([watcher.result(num_episodes=2)]).splitlines()
     head, row = ([cell.strip() for cell in line.split("|")] for line in (lines[0], lines[2]))
     assert row[head.index("observation")] == "local_view"
     assert row[head.index("agent")] == "ppo"

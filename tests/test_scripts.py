@@ -126,3 +126,40 @@ def test_wrong_numbers_of_random_models(arguments: list[str], message: str) -> N
     done = check_truth(*arguments)
     assert done.returncode == 2
     assert done.stderr == f"error: {message}; see check_truth.py --help\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name another checkout of the project, got None"),
+        ([str(SCRIPTS)], f"name another checkout of the project, got {SCRIPTS}"),
+        ([str(SCRIPTS.parent), "--rounds", "0"], "--rounds must be at least 1, got 0"),
+    ],
+)
+def test_wrong_comparisons_of_checkouts(arguments: list[str], message: str) -> None:
+    done = subprocess.run(
+        [sys.executable, SCRIPTS / "compare_results.py", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == f"error: {message}; see compare_results.py --help\n"
+
+
+def test_what_two_checkouts_compute_differently_is_told(
+    venv: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compare_results = importlib.import_module("compare_results")
+    assert compare_results.compare({"same": "1", "case": "2"}, {"same": "1", "case": "3"}) == 1
+    assert capsys.readouterr().out == "case\n  here:  2\n  there: 3\n"
+    assert compare_results.compare({"same": "1"}, {"same": "1", "more": "2"}) == 1
+    assert capsys.readouterr().out == "more\n  here:  None\n  there: 2\n"
+
+
+@pytest.mark.parametrize("name", ["compare_results.py", "bench/families.py"])
+def test_models_that_are_compared_are_made_by_public_names(name: str) -> None:
+    """Modules may have moved since the other checkout."""
+    source = (SCRIPTS / name).read_text()
+    assert re.findall(r"^ *(?:import|from) (?:aggmaze|planners)\b", source, flags=re.MULTILINE)
+    assert not re.search(r"(?:import|from) (?:aggmaze|planners)\.", source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from pathlib import Path
 
 import numba
@@ -15,17 +16,10 @@ import aggmaze
 
 def machine() -> dict[str, str]:
     """Return processor, cores, system and versions."""
-    cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [
-            line.split(":", 1)[1].strip()
-            for line in info.read_text().splitlines()
-            if line.startswith("model name")
-        ]
-        cpu = names[0] if names else cpu
+    cpu = re.search(r"^model name\s*: (.+)$", info.read_text() if info.exists() else "", re.M)
     return {
-        "processor": cpu,
+        "processor": cpu[1] if cpu else platform.processor() or platform.machine(),
         "processors": str(os.cpu_count()),
         "system": platform.system(),
         "python": platform.python_version(),

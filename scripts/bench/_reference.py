@@ -80,9 +80,9 @@ def reference(tables: Tables, gamma: float) -> Reference:
     return best
 
 
-def cached_reference(tables: Tables, gamma: float, path: Path | None) -> Reference:
+def cached_reference(tables: Tables, gamma: float, path: Path) -> Reference:
     """Return the optimal values of a model, from a file where that holds those of this model."""
-    if path is not None and path.exists():
+    if path.exists():
         with np.load(path) as arrays:
             values, rounds = arrays["values"], int(arrays["rounds"])
         # What the file says is checked again: the model may have changed since.
@@ -91,9 +91,8 @@ def cached_reference(tables: Tables, gamma: float, path: Path | None) -> Referen
             if found.is_accurate:
                 return found
     found = reference(tables, gamma)
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(path, values=found.values, rounds=found.rounds)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savez(path, values=found.values, rounds=found.rounds)
     return found
 
 

@@ -22,20 +22,18 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+from _output import print_table
+from families import maze, terrain
 
 import planners
-from aggmaze.grid import Grid
-from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
 from planners.aggregation import aggregate_by_value, draw_representatives
 from planners.bellman import local_engine
 
-RECIPES: dict[str, Recipe] = {"maze": StandardRecipe(), "terrain": TerrainRecipe()}
 GAMMA, NUM_GLOBAL, NUM_AGGREGATED = 0.95, 2, 5
 #: Cycles that are not counted.
 SETTLING = 10
@@ -73,39 +71,31 @@ def piece_times(model: Any, epsilon: float, rounds: int) -> dict[str, float]:
         V, image = image, V
     rng = np.random.default_rng(0)
     codes = np.empty(len(V), dtype=np.int32)
-    spent: dict[str, list[float]] = {
-        "CPU sweep": [],
-        "bins": [],
-        "draws": [],
-        "updates": [],
-        "forming V": [],
-    }
+    spent: dict[str, list[float]] = defaultdict(list)
 
-    def timed(name: str, function: Callable[[], Any]) -> Any:
+    def timed(name: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         start = time.thread_time()
-        found = function()
+        found = function(*arguments, **options)
         spent[name].append(1e3 * (time.thread_time() - start))
         return found
 
+    def update(chosen: Any, W: Any, out: Any) -> None:
+        for states in chosen:
+            operators.aggregated(states, W, codes, out)
+
     for _ in range(rounds):
         operators.sweep(image, V)  # what stands in the cache before a phase
-        sweep = timed("CPU sweep", lambda: operators.sweep(V, image))
+        sweep = timed("CPU sweep", operators.sweep, V, image)
         extremes = sweep.low, sweep.high
         aggregation = timed(
-            "bins", lambda e=extremes: aggregate_by_value(image, epsilon, extremes=e, out=codes)
+            "bins", aggregate_by_value, image, epsilon, extremes=extremes, out=codes
         )
         uniforms = rng.random((NUM_AGGREGATED, aggregation.num_megastates))
-        states = timed("draws", lambda a=aggregation, u=uniforms: draw_representatives(a, u))
+        chosen = timed("draws", draw_representatives, aggregation, uniforms)
         W = np.zeros(aggregation.num_codes)
         W[aggregation.kept] = aggregation.midpoints
-        out = np.empty(aggregation.num_megastates)
-
-        def update(chosen: Any = states, table: Any = W, target: Any = out) -> None:
-            for row in chosen:
-                operators.aggregated(row, table, codes, target)
-
-        timed("updates", update)
-        timed("forming V", lambda a=aggregation, table=W: a.expand(table, V))
+        timed("updates", update, chosen, W, np.empty(aggregation.num_megastates))
+        timed("forming V", aggregation.expand, W, V)
     found = {name: statistics.median(times) for name, times in spent.items()}
     phase = found["bins"] + found["draws"] + found["updates"]
     return found | {
@@ -124,22 +114,17 @@ def main() -> None:
     run = ("K", "sweep", "next", "phase", "ratio")
     pieces = ("CPU sweep", "bins", "draws", "updates", "forming V", "CPU ratio", "with V")
     names = run + pieces
-    table = Table(
-        "model",
-        "epsilon",
-        *names,
-        title=f"S = {arguments.side**2:,}, {arguments.threads} thread(s), medians in ms",
-    )
-    for name, recipe in RECIPES.items():
-        layout = recipe.layout(Grid((arguments.side,) * 2), np.random.default_rng(0))
-        model, _ = planners.normalized(maze_model(layout, recipe, p=0.95), GAMMA)
+    rows = []
+    for name, make in (("maze", maze), ("terrain", terrain)):
+        model, _ = planners.normalized(make(arguments.side, 0, p=0.95), GAMMA)
         for epsilon in (0.1, 0.5):
             cycle_times(model, epsilon, 1, arguments.threads)  # compiles
             found = cycle_times(model, epsilon, arguments.cycles, arguments.threads)
             found |= piece_times(model, epsilon, arguments.cycles)
             numbers = [f"{found['K']:.0f}", *(f"{found[n]:.2f}" for n in names[1:])]
-            table.add_row(name, f"{epsilon:g}", *numbers)
-    Console(width=140).print(table)
+            rows.append([name, f"{epsilon:g}", *numbers])
+    title = f"S = {arguments.side**2:,}, {arguments.threads} thread(s), medians in ms"
+    print_table(["model", "epsilon", *names], rows, title=title)
 
 
 if __name__ == "__main__":

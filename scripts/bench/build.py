@@ -15,7 +15,6 @@ compiles the kernels.
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import resource
 import statistics
@@ -30,8 +29,8 @@ from typing import TypeVar
 import gymnasium as gym
 import numpy as np
 from _machine import machine_line
-from rich.console import Console
-from rich.table import Table
+from _models import num_entries
+from _output import print_table, write_rows
 
 import aggmaze
 import planners
@@ -42,7 +41,8 @@ from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
 assert aggmaze.ENV_IDS  # registers the mazes
 
 T = TypeVar("T")
-Measure = Callable[[], dict[str, float]]
+Shape = tuple[int, ...]
+Measure = Callable[[Shape], dict[str, float]]
 
 #: The largest general table to make: one of six dimensions holds 144 entries a state.
 MOST_TABLE_ENTRIES = 50_000_000
@@ -50,23 +50,22 @@ MOST_TABLE_ENTRIES = 50_000_000
 
 @dataclass(frozen=True)
 class Maze:
-    """A maze to build; ``small`` is the shape that compiles its kernels."""
+    """A maze to build, in two shapes: one to measure, and a small one that compiles its kernels."""
 
     name: str
     recipe: Recipe
-    shape: tuple[int, ...]
-    small: tuple[int, ...]
+    shapes: tuple[Shape, Shape]
     p: float = 0.95
 
 
 PLANE, SPACE = ((1000, 1000), (6, 6)), ((10,) * 6, (2,) * 6)
 MAZES = (
-    Maze("StandardMaze kruskal", StandardRecipe(), *PLANE),
-    Maze("StandardMaze depth_first", StandardRecipe("depth_first"), *PLANE),
-    Maze("TerrainMaze smooth", TerrainRecipe(), *PLANE),
-    Maze("TerrainMaze uniform", TerrainRecipe("uniform"), *PLANE),
-    Maze("NDMaze standard", StandardRecipe(), *SPACE),
-    Maze("NDMaze terrain", TerrainRecipe(), *SPACE),
+    Maze("StandardMaze kruskal", StandardRecipe(), PLANE),
+    Maze("StandardMaze depth_first", StandardRecipe("depth_first"), PLANE),
+    Maze("TerrainMaze smooth", TerrainRecipe(), PLANE),
+    Maze("TerrainMaze uniform", TerrainRecipe("uniform"), PLANE),
+    Maze("NDMaze standard", StandardRecipe(), SPACE),
+    Maze("NDMaze terrain", TerrainRecipe(), SPACE),
 )
 
 
@@ -77,7 +76,7 @@ def timed(function: Callable[[], T]) -> tuple[T, float]:
     return value, time.perf_counter() - start
 
 
-def measure_maze(maze: Maze, shape: tuple[int, ...]) -> dict[str, float]:
+def measure_maze(maze: Maze, shape: Shape) -> dict[str, float]:
     """Build one maze."""
     grid = Grid(shape)
     layout, layout_s = timed(lambda: maze.recipe.layout(grid, np.random.default_rng(0)))
@@ -91,8 +90,7 @@ def measure_maze(maze: Maze, shape: tuple[int, ...]) -> dict[str, float]:
         "built": layout_s + model_s + validate_s,
         "bytes/state": sum(array.nbytes for array in arrays) / grid.num_states,
     }
-    num_moves = model.available.sum(axis=1, dtype=np.int64)
-    if int((num_moves * num_moves).sum()) <= MOST_TABLE_ENTRIES:
+    if num_entries(model) <= MOST_TABLE_ENTRIES:
         table, row["to_tabular"] = timed(model.to_tabular)
         matrix = table.transitions
         parts = (matrix.data, matrix.indices, matrix.indptr, table.costs, table.outcome_costs)
@@ -105,13 +103,13 @@ def measure_maze(maze: Maze, shape: tuple[int, ...]) -> dict[str, float]:
     return row
 
 
-def measure_tree(name: str, shape: tuple[int, ...]) -> dict[str, float]:
+def measure_tree(name: str, shape: Shape) -> dict[str, float]:
     """Draw one spanning tree."""
     grid = Grid(shape)
     return {"seconds": timed(lambda: GENERATORS[name](grid, np.random.default_rng(0)))[1]}
 
 
-def measure_make(env_id: str, shape: tuple[int, ...]) -> dict[str, float]:
+def measure_make(env_id: str, shape: Shape) -> dict[str, float]:
     """Make one environment, and reset it."""
     env, make_s = timed(lambda: gym.make(env_id, shape=shape))
     _, reset_s = timed(lambda: env.reset(seed=0))
@@ -119,31 +117,18 @@ def measure_make(env_id: str, shape: tuple[int, ...]) -> dict[str, float]:
     return {"seconds": make_s, "reset": reset_s}
 
 
-def cases() -> dict[str, tuple[Measure, Measure]]:
-    """Return what to measure, by name: at full size, and small."""
-    found: dict[str, tuple[Measure, Measure]] = {}
-    for maze in MAZES:
-        found[maze.name] = (
-            partial(measure_maze, maze, maze.shape),
-            partial(measure_maze, maze, maze.small),
-        )
+def cases() -> dict[str, tuple[Measure, Shape, Shape]]:
+    """Return what measures each case, by name, with the shape that counts and a small one."""
+    found: dict[str, tuple[Measure, Shape, Shape]] = {
+        maze.name: (partial(measure_maze, maze), *maze.shapes) for maze in MAZES
+    }
     for generator in GENERATORS:
-        for shape, small in (PLANE, SPACE):
-            found[f"tree {generator} {len(shape)}-D"] = (
-                partial(measure_tree, generator, shape),
-                partial(measure_tree, generator, small),
-            )
+        for shapes in (PLANE, SPACE):
+            name = f"tree {generator} {len(shapes[0])}-D"
+            found[name] = (partial(measure_tree, generator), *shapes)
     for env_id in ("StandardMaze-v0", "TerrainMaze-v0"):
-        found[f"gym.make {env_id}"] = (
-            partial(measure_make, env_id, PLANE[0]),
-            partial(measure_make, env_id, PLANE[1]),
-        )
+        found[f"gym.make {env_id}"] = (partial(measure_make, env_id), *PLANE)
     return found
-
-
-def environment() -> str:
-    """Return the machine, the versions and the command in a line each."""
-    return f"{machine_line()}\ncommand: {' '.join([Path(sys.executable).name, *sys.argv])}"
 
 
 def main() -> None:
@@ -155,29 +140,33 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.repeats < 1:
         parser.error(f"--repeats must be at least 1, got {arguments.repeats}")
-    chosen = {
-        name: runs for name, runs in cases().items() if arguments.only.lower() in name.lower()
-    }
+    chosen = {n: case for n, case in cases().items() if arguments.only.lower() in n.lower()}
     if not chosen:
         parser.error(f"--only {arguments.only!r} matches none of {', '.join(cases())}")
-    console = Console(width=max(Console().width, 140))
-    console.print(environment(), highlight=False, soft_wrap=True)
-    for _, small in chosen.values():
-        small()
+    print(machine_line())
+    print("command:", Path(sys.executable).name, *sys.argv)
+    for measure, _, small in chosen.values():
+        measure(small)
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in chosen}
     for _ in range(arguments.repeats):
-        for name, (full, _) in chosen.items():
-            measured[name].append(full())
+        for name, (measure, shape, _) in chosen.items():
+            measured[name].append(measure(shape))
     medians = {
         name: {key: statistics.median(row[key] for row in rows) for key in rows[0]}
         for name, rows in measured.items()
     }
     for group in ("Maze ", "tree ", "gym.make "):
-        print_table(console, {n: row for n, row in medians.items() if group in n})
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    console.print(f"peak memory {peak:.2f} GiB", highlight=False)
+        print_medians({n: row for n, row in medians.items() if group in n})
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
     if arguments.csv is not None:
-        write_csv(arguments.csv, medians)
+        write_rows(
+            arguments.csv,
+            [
+                {"case": name, "measure": measure, "median": median}
+                for name, row in medians.items()
+                for measure, median in row.items()
+            ],
+        )
 
 
 def aim(name: str, measure: str) -> float:
@@ -188,34 +177,23 @@ def aim(name: str, measure: str) -> float:
     return {"built": 2.0, "bytes/state": bytes_a_state}.get(measure, math.inf)
 
 
-def print_table(console: Console, medians: dict[str, dict[str, float]]) -> None:
+def print_medians(medians: dict[str, dict[str, float]]) -> None:
     """Print a line for each case; what misses its aim is marked with an exclamation mark."""
     if not medians:
         return
     columns = list(dict.fromkeys(measure for row in medians.values() for measure in row))
-    console.print("seconds, unless another unit is named", highlight=False)
-    table = Table()
-    table.add_column("case", no_wrap=True)
-    for measure in columns:
-        table.add_column(measure, justify="right", no_wrap=True)
-    for name, row in medians.items():
-        cells = [
+    lines = [
+        [name]
+        + [
             f"{row[measure]:.3g}{'' if row[measure] < aim(name, measure) else ' !'}"
             if measure in row
             else "-"
             for measure in columns
         ]
-        table.add_row(name, *cells)
-    console.print(table)
-
-
-def write_csv(path: Path, medians: dict[str, dict[str, float]]) -> None:
-    """Write one line for each case and measure."""
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(("case", "measure", "median"))
-        for name, row in medians.items():
-            writer.writerows((name, measure, value) for measure, value in row.items())
+        for name, row in medians.items()
+    ]
+    print("seconds, unless another unit is named")
+    print_table(["case", *columns], lines)
 
 
 if __name__ == "__main__":

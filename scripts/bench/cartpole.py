@@ -16,6 +16,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from _output import markdown, markdown_row
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 from numpy.typing import NDArray
 
@@ -53,8 +54,8 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)  # that an axis stands still is in the table
     print("Per cent of steps that change cell, model / CartPole, and steps that policies last.\n")
-    print(f"| bins | sub_points | {' | '.join(AXES)} | seconds | shortest | lasted |")
-    print("|---" * (len(AXES) + 5) + "|")
+    header = ["bins", "sub_points", *AXES, "seconds", "shortest", "lasted"]
+    print(markdown(header, []), end="")
     for bins, sub_points in TRIED:
         begin = time.perf_counter()
         env = DiscretizedCartPole(
@@ -67,13 +68,17 @@ def main() -> None:
         seconds = time.perf_counter() - begin
         rates = zip(rates_of_model(env.cells, model), rates_of_cartpole(env.cells), strict=True)
         cells = [f"{100 * ours:.1f} / {100 * theirs:.1f}" for ours, theirs in rates]
-        lengths = [length(env, policy, seed) for seed in range(args.seeds)]
-        lasted = sum(n == args.max_steps for n in lengths)
-        print(
-            f"| {bins} | {sub_points} | {' | '.join(cells)} | {seconds:.1f} | {min(lengths):,} | "
-            f"{lasted} of {args.seeds} |",
-            flush=True,
-        )
+        lengths = [
+            int(
+                planners.rollout(
+                    env, policy.item, episodes=1, seed=k, max_steps=args.max_steps
+                ).lengths[0]
+            )
+            for k in range(args.seeds)
+        ]
+        lasted = f"{sum(n == args.max_steps for n in lengths)} of {args.seeds}"
+        row = [str(bins), str(sub_points), *cells, f"{seconds:.1f}", f"{min(lengths):,}", lasted]
+        print(markdown_row(row), flush=True)
 
 
 def rates_of_model(cells: Cells, model: TabularMDP) -> NDArray[np.float64]:
@@ -100,16 +105,6 @@ def rates_of_cartpole(cells: Cells) -> NDArray[np.float64]:
         coords = cells.grid.coords(cells.states(after.points))
         changed += ((coords != before) & ~after.failed[:, np.newaxis]).sum(axis=0)
     return changed / (2 * NUM_STARTS * cells.num_cells)
-
-
-def length(env: DiscretizedCartPole, policy: NDArray[np.int64], seed: int) -> int:
-    """Return the number of steps of an episode."""
-    state, _ = env.reset(seed=seed)
-    steps, over = 0, False
-    while not over:
-        state, _, terminated, truncated, _ = env.step(policy[state])
-        steps, over = steps + 1, terminated or truncated
-    return steps
 
 
 if __name__ == "__main__":

@@ -5,26 +5,25 @@ benchmarks run on; each value takes a seed and nothing else:
 
     model = FAMILIES["garnet-1e5-5"](seed)
 
-Costs are minimised, and the discount is the planner's.  Where a source maximises rewards, their
-negatives stand here.  States without a way out that cost nothing are terminal.
+Public names of the project make them, so that an older checkout can be given the same ones.  Costs
+are minimised, and the discount is the planner's.  Where a source maximises rewards, their negatives
+stand here.  States without a way out that cost nothing are terminal.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import scipy.sparse as sp
-from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_filter
 
-from aggmaze.cartpole import DEFAULT_BINS, VELOCITY_LIMITS, Cells, Physics, cartpole_model
-from aggmaze.grid import Grid
-from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
-from aggmaze.mdp import TabularMDP
-from aggmaze.move_mdp import MoveMDP
+from aggmaze import DiscretizedCartPole, MoveMDP, NDMazeEnv, TabularMDP
 
 Model = TabularMDP | MoveMDP
 
@@ -33,47 +32,24 @@ Model = TabularMDP | MoveMDP
 # Grids: one row of successors a state.
 
 
-def maze(
-    num_positions: int,
-    seed: int,
-    *,
-    num_axes: int = 2,
-    p: float = 1.0,
-    loops: float = 0.0,
-    goal_reward: float = 1.0,
-) -> MoveMDP:
+def maze(num_positions: int, seed: int, *, num_axes: int = 2, **options: Any) -> MoveMDP:
     """Make a random spanning tree of a square or cube grid, unit costs, one goal.
 
     Source: Chen et al., "An Adaptive State Aggregation Algorithm for Markov Decision Processes",
-    section "Standard mazes".  ``loops`` is the share of the other walls opened afterwards.
+    section "Standard mazes".  ``options`` are those of NDMaze-v0, such as ``p`` and ``loops``.
     """
-    return _grid(
-        StandardRecipe(loops=loops, goal_reward=goal_reward), num_positions, num_axes, p, seed
-    )
+    shape = (num_positions,) * num_axes
+    return NDMazeEnv(shape, kind="standard", layout_seed=seed, **options).transition_model()
 
 
-def terrain(
-    num_positions: int,
-    seed: int,
-    *,
-    num_axes: int = 2,
-    p: float = 1.0,
-    heights: str = "smooth",
-    cost: str = "shifted",
-    goal_reward: float = 1.0,
-) -> MoveMDP:
+def terrain(num_positions: int, seed: int, *, num_axes: int = 2, **options: Any) -> MoveMDP:
     """Make an open grid whose moves are priced by the climb, one goal.
 
-    Source: Chen et al., section "Terrain mazes".  ``heights`` is "smooth", "fractal" or "uniform";
-    ``cost`` is "shifted" (never negative), "difference" or "climb".
+    Source: Chen et al., section "Terrain mazes".  ``options`` are those of NDMaze-v0, such as
+    ``terrain`` for the heights and ``cost`` for what a climb costs.
     """
-    recipe = TerrainRecipe(heights, cost=cost, goal_reward=goal_reward)
-    return _grid(recipe, num_positions, num_axes, p, seed)
-
-
-def _grid(recipe: Recipe, num_positions: int, num_axes: int, p: float, seed: int) -> MoveMDP:
-    layout = recipe.layout(Grid((num_positions,) * num_axes), np.random.default_rng(seed))
-    return maze_model(layout, recipe, p=p)
+    shape = (num_positions,) * num_axes
+    return NDMazeEnv(shape, kind="terrain", layout_seed=seed, **options).transition_model()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -408,7 +384,7 @@ def torus_walk(num_positions: int, seed: int) -> TabularMDP:
     return _from_successors(following, np.array([0.7, 0.1, 0.1, 0.1]), costs)
 
 
-def cartpole(seed: int, *, bins: Sequence[int] = DEFAULT_BINS) -> TabularMDP:
+def cartpole(seed: int) -> TabularMDP:
     """Balance a pole on a cart that is seen in cells only; the seed moves the velocity limits.
 
     Source: Barto, Sutton, Anderson, "Neuronlike adaptive elements that can solve difficult learning
@@ -416,11 +392,11 @@ def cartpole(seed: int, *, bins: Sequence[int] = DEFAULT_BINS) -> TabularMDP:
     Chen et al., section "CartPole".
     """
     rng = np.random.default_rng(seed)
-    physics = Physics.of(CartPoleEnv())
-    velocity, angular = VELOCITY_LIMITS * (1 + 0.1 * rng.random(2))
-    position, angle = physics.thresholds
-    cells = Cells.of(physics, bins, (position, velocity, angle, angular))
-    return cartpole_model(cells, physics)
+    env = gym.make("CartPole-v1")
+    position, angle = env.unwrapped.x_threshold, env.unwrapped.theta_threshold_radians
+    velocity, angular = np.array([3.0, 3.5]) * (1 + 0.1 * rng.random(2))
+    limits = position, velocity, angle, angular
+    return DiscretizedCartPole(env, limits=limits).transition_model()
 
 
 def _clipped_neighbours(
@@ -476,6 +452,7 @@ def _from_successors(
 
 #: Instances by name; each is a function of the seed.
 FAMILIES: dict[str, Callable[[int], Model]] = {
+    "maze-20": partial(maze, 20),
     "maze-100": partial(maze, 100),
     "maze-316": partial(maze, 316),
     "maze-1000": partial(maze, 1000),
@@ -489,17 +466,22 @@ FAMILIES: dict[str, Callable[[int], Model]] = {
     "terrain-100": partial(terrain, 100),
     "terrain-316": partial(terrain, 316),
     "terrain-1000": partial(terrain, 1000),
+    "slip-terrain-20": partial(terrain, 20, p=0.95),
     "slip-terrain-100": partial(terrain, 100, p=0.95),
     "slip-terrain-316": partial(terrain, 316, p=0.95),
     "slip-terrain-1000": partial(terrain, 1000, p=0.95),
-    "rough-slip-terrain-316": partial(terrain, 316, p=0.95, heights="fractal"),
-    "uniform-slip-terrain-316": partial(terrain, 316, p=0.95, heights="uniform"),
+    "rough-slip-terrain-316": partial(terrain, 316, p=0.95, terrain="fractal"),
+    "uniform-slip-terrain-316": partial(terrain, 316, p=0.95, terrain="uniform"),
     "difference-terrain-316": partial(terrain, 316, cost="difference", goal_reward=10.0),
     "difference-slip-terrain-316": partial(
         terrain, 316, p=0.95, cost="difference", goal_reward=10.0
     ),
+    "mild-difference-slip-terrain-316": partial(terrain, 316, p=0.95, cost="difference"),
+    "rewarding-slip-terrain-316": partial(terrain, 316, p=0.95, goal_reward=10.0),
     "slippery-terrain-316": partial(terrain, 316, p=0.8),
+    "slip-terrain-3d-46": partial(terrain, 46, num_axes=3, p=0.95),
     "slip-terrain-6d-6": partial(terrain, 6, num_axes=6, p=0.95),
+    "garnet-1e3-5": partial(garnet, 1000, 4, 5),
     "garnet-1e4-5": partial(garnet, 10_000, 4, 5),
     "garnet-1e5-2": partial(garnet, 100_000, 4, 2),
     "garnet-1e5-5": partial(garnet, 100_000, 4, 5),
@@ -523,3 +505,14 @@ FAMILIES: dict[str, Callable[[int], Model]] = {
     "cartpole-1e4": cartpole,
     "torus-walk-250": partial(torus_walk, 250),
 }
+
+
+def family(name: str) -> Callable[[int], Model]:
+    """Return what makes the named model from a seed; a ValueError names the closest."""
+    try:
+        return FAMILIES[name]
+    except KeyError:
+        close = difflib.get_close_matches(name, FAMILIES, n=3, cutoff=0.4)
+        raise ValueError(
+            f"no family {name!r}; closest: {', '.join(close)}" if close else f"no family {name!r}"
+        ) from None

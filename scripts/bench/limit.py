@@ -20,8 +20,6 @@ takes a state is arithmetic, and the instructions that load.
 from __future__ import annotations
 
 import argparse
-import csv
-import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,11 +30,10 @@ from typing import Any
 
 import numpy as np
 from _machine import machine_line
-from families import garnet, maze, terrain
+from _output import print_table, write_rows
+from families import Model, garnet, maze, terrain
 from numba import njit
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
 from aggmaze import MoveMDP, TabularMDP
 from planners.bellman import local_engine
@@ -45,22 +42,25 @@ from planners.engine import Engine
 GAMMA = 0.99
 #: States of which the stream reads one table before it goes on to the next.
 BLOCK = 1024
-
-Model = MoveMDP | TabularMDP
+#: What a sweep should not exceed, in units of the bound.
+MOST_RATIO = 1.4
+#: Of the table below, and of that in docs/benchmarks.md.
+COLUMNS = ("layout", "threads", "MB a sweep", "GB/s", "bound ms", "sweep ms", "ratio", "limited by")
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A model to sweep; ``small`` is of the same kind and fits into a cache of 8 MB."""
+    """Models to sweep: a large one, and one of the same kind that fits into a cache of 8 MB."""
 
     name: str
-    model: Callable[[], Model]
-    small: Callable[[], Model]
+    make: Callable[[int, int], Model]
+    size: int
+    small_size: int
 
 
-def table_of(make: Callable[[], MoveMDP]) -> TabularMDP:
-    """Return the general table of a grid model."""
-    return make().to_tabular()
+def general_terrain(num_positions: int, seed: int) -> TabularMDP:
+    """Return the general table of slippery terrain."""
+    return terrain(num_positions, seed, p=0.95).to_tabular()
 
 
 def renumbered(num_positions: int, seed: int, p: float) -> MoveMDP:
@@ -74,23 +74,13 @@ def renumbered(num_positions: int, seed: int, p: float) -> MoveMDP:
 
 
 LAYOUTS = (
-    Layout("2-D terrain, p = 1", partial(terrain, 1000, 0), partial(terrain, 250, 0)),
-    Layout("2-D slip terrain", partial(terrain, 1000, 0, p=0.95), partial(terrain, 250, 0, p=0.95)),
-    Layout("2-D slip maze", partial(maze, 1000, 0, p=0.95), partial(maze, 250, 0, p=0.95)),
-    Layout(
-        "2-D, renumbered", partial(renumbered, 1000, 0, p=0.95), partial(renumbered, 250, 0, p=0.95)
-    ),
-    Layout(
-        "6-D slip terrain",
-        partial(terrain, 10, 0, num_axes=6, p=0.95),
-        partial(terrain, 6, 0, num_axes=6, p=0.95),
-    ),
-    Layout(
-        "CSR, slip terrain",
-        partial(table_of, partial(terrain, 500, 0, p=0.95)),
-        partial(table_of, partial(terrain, 100, 0, p=0.95)),
-    ),
-    Layout("CSR, Garnet", partial(garnet, 200_000, 4, 5, 0), partial(garnet, 10_000, 4, 5, 0)),
+    Layout("2-D terrain, p = 1", terrain, 1000, 250),
+    Layout("2-D slip terrain", partial(terrain, p=0.95), 1000, 250),
+    Layout("2-D slip maze", partial(maze, p=0.95), 1000, 250),
+    Layout("2-D, renumbered", partial(renumbered, p=0.95), 1000, 250),
+    Layout("6-D slip terrain", partial(terrain, num_axes=6, p=0.95), 10, 6),
+    Layout("CSR, slip terrain", general_terrain, 500, 100),
+    Layout("CSR, Garnet", lambda size, seed: garnet(size, 4, 5, seed), 200_000, 10_000),
 )
 
 
@@ -125,32 +115,12 @@ def tables_as_words(operators: Engine) -> tuple[NDArray[np.int64], ...]:
     return tuple(words)
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Best seconds of one layout on one number of threads."""
+def measure(layout: Layout, threads: Sequence[int], rounds: int) -> list[dict[str, Any]]:
+    """Measure a layout, the stream and the sweep in turn on every number of threads.
 
-    layout: str
-    threads: int
-    nbytes: int
-    bound: float
-    sweep: float
-    cached_per_state: float
-    per_state: float
-
-    @property
-    def ratio(self) -> float:
-        """How many times longer than the bound a sweep takes."""
-        return self.sweep / self.bound
-
-    @property
-    def bandwidth(self) -> float:
-        """Bytes a second of the stream, in GB."""
-        return self.nbytes / self.bound / 1e9
-
-
-def measure(layout: Layout, threads: Sequence[int], rounds: int) -> list[Measured]:
-    """Measure a layout, the stream and the sweep in turn on every number of threads."""
-    model, small = layout.model(), layout.small()
+    Returns a row of the CSV for each of these; seconds are the best of the rounds.
+    """
+    model, small = layout.make(layout.size, 0), layout.make(layout.small_size, 0)
     V = np.random.default_rng(0).random(model.num_states)
     small_values = np.random.default_rng(0).random(small.num_states)
     out, small_out = np.empty_like(V), np.empty_like(small_values)
@@ -178,29 +148,47 @@ def measure(layout: Layout, threads: Sequence[int], rounds: int) -> list[Measure
             seconds[key].append(time.perf_counter() - start)
     best = {key: min(taken[1:]) for key, taken in seconds.items()}
     pool.shutdown()
-    return [
-        Measured(
-            layout.name,
-            n,
-            nbytes,
-            best["bound", n],
-            best["sweep", n],
-            best["cached", 1] / small.num_states,
-            best["sweep", n] / model.num_states,
+    rows = []
+    for n in threads:
+        ratio = best["sweep", n] / best["bound", n]
+        cached = best["cached", 1] / small.num_states / n * model.num_states / best["sweep", n]
+        rows.append(
+            {
+                "layout": layout.name,
+                "threads": n,
+                "bytes": nbytes,
+                "bound_seconds": best["bound", n],
+                "sweep_seconds": best["sweep", n],
+                "ratio": ratio,
+                "limited_by": verdict(layout.name, ratio, cached),
+            }
         )
-        for n in threads
-    ]
+    return rows
 
 
-def verdict(measured: Measured) -> str:
-    """Say what keeps a sweep from being faster."""
-    if measured.ratio <= 1.25:
+def verdict(name: str, ratio: float, cached: float) -> str:
+    """Say what keeps a sweep from being faster; ``cached`` is its share with cached tables."""
+    if ratio <= 1.25:
         return "memory"
-    share = measured.cached_per_state / measured.threads / measured.per_state
-    what = f"{min(share, 1.0):.0%} of it with tables in the cache"
-    if "Garnet" in measured.layout:
+    what = f"{min(cached, 1.0):.0%} of it with tables in the cache"
+    if "Garnet" in name:
         return f"values fetched at random; {what}"
-    return f"arithmetic: {what}" if share > 0.8 else f"memory and arithmetic: {what}"
+    return f"arithmetic: {what}" if cached > 0.8 else f"memory and arithmetic: {what}"
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    """Return a row of the CSV as texts under `COLUMNS`."""
+    nbytes, bound, sweep = (float(row[k]) for k in ("bytes", "bound_seconds", "sweep_seconds"))
+    return [
+        row["layout"],
+        str(row["threads"]),
+        f"{nbytes / 1e6:.0f}",
+        f"{nbytes / bound / 1e9:.1f}",
+        f"{bound * 1e3:.2f}",
+        f"{sweep * 1e3:.2f}",
+        f"{float(row['ratio']):.2f}",
+        row["limited_by"],
+    ]
 
 
 def main() -> None:
@@ -216,44 +204,15 @@ def main() -> None:
     chosen = [layout for layout in LAYOUTS if arguments.only.lower() in layout.name.lower()]
     if not chosen:
         parser.error(f"--only {arguments.only!r} matches no layout")
-    console = Console(width=max(Console().width, 150))
-    console.print(machine_line(), highlight=False, soft_wrap=True)
-    table = Table()
-    for name in ("layout", "threads", "MB", "GB/s", "bound ms", "sweep ms", "ratio", "limited by"):
-        table.add_column(name, justify="left" if name in ("layout", "limited by") else "right")
-    rows: list[dict[str, Any]] = []
-    for layout in chosen:
-        for one in measure(layout, arguments.threads, arguments.rounds):
-            limited_by = verdict(one)
-            table.add_row(
-                one.layout,
-                str(one.threads),
-                f"{one.nbytes / 1e6:.0f}",
-                f"{one.bandwidth:.1f}",
-                f"{one.bound * 1e3:.2f}",
-                f"{one.sweep * 1e3:.2f}",
-                f"{one.ratio:.2f}{'' if one.ratio <= 1.4 else ' !'}",
-                limited_by,
-            )
-            rows.append(
-                {
-                    "layout": one.layout,
-                    "threads": one.threads,
-                    "bytes": one.nbytes,
-                    "bound_seconds": one.bound,
-                    "sweep_seconds": one.sweep,
-                    "ratio": one.ratio,
-                    "limited_by": limited_by,
-                }
-            )
-    console.print(table)
+    print(machine_line())
+    rows = [row for one in chosen for row in measure(one, arguments.threads, arguments.rounds)]
+    lines = [cells(row) for row in rows]
+    for row, line in zip(rows, lines, strict=True):
+        line[COLUMNS.index("ratio")] += " !" if row["ratio"] > MOST_RATIO else ""
+    print_table(COLUMNS, lines)
     if arguments.csv is not None:
-        arguments.csv.parent.mkdir(parents=True, exist_ok=True)
-        with arguments.csv.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        write_rows(arguments.csv, rows)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

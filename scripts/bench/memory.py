@@ -16,6 +16,7 @@ import subprocess
 import sys
 
 import gymnasium as gym
+from _output import markdown, markdown_row
 
 import planners
 
@@ -53,8 +54,7 @@ def main() -> None:
     if options.one:
         print(json.dumps(measure(*options.one, options.side, options.time_limit)))
         return
-    print(f"| MB at {options.side} x {options.side} | " + " | ".join(MODELS) + " |")
-    print("|---|" + "---|" * len(MODELS))
+    print(markdown([f"MB at {options.side} x {options.side}", *MODELS], []), end="")
     built = {}
     for method in planners.METHODS:
         if method == "fixed_aggregation":  # needs labels
@@ -67,9 +67,9 @@ def main() -> None:
             found = json.loads(run.stdout)
             built[name] = found["built"]
             cells.append(f"{found['peak']:.0f}")
-        print(f"| `{method}` | " + " | ".join(cells) + " |", flush=True)
+        print(markdown_row([f"`{method}`", *cells]), flush=True)
     cells = [f"{built[name]:.0f}" for name in MODELS]
-    print("| environment and model alone | " + " | ".join(cells) + " |")
+    print(markdown_row(["environment and model alone", *cells]))
 
 
 if __name__ == "__main__":

@@ -11,44 +11,38 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import shutil
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scaling import slope
+from _output import markdown, read_rows
+from limit import COLUMNS, cells
+from scaling import slopes
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OURS = "aggmaze"
-#: Runs with a bound on the error say so; the rest of the names as their users know them.
-NAMES = {
-    "aggmaze": "aggmaze",
-    "quantecon": "QuantEcon",
-    "mdpsolver": "mdpsolver",
-    "mdplib": "mdplib",
-    "stormpy": "Storm (stormpy)",
-    "bettermdptools": "bettermdptools",
-    "pymdptoolbox": "pymdptoolbox",
-    "scipy": "scipy, ten lines",
-}
-#: Okabe and Ito's colours, which stay apart for colour-blind eyes; shapes say the same again.
+#: Names as their users know them, and Okabe and Ito's colours, which stay apart for colour-blind
+#: eyes; shapes say the same again.
 STYLES = {
-    "aggmaze": ("#000000", "*"),
-    "quantecon": ("#0072B2", "o"),
-    "mdpsolver": ("#E69F00", "s"),
-    "mdplib": ("#009E73", "^"),
-    "stormpy": ("#D55E00", "D"),
-    "bettermdptools": ("#56B4E9", "v"),
-    "pymdptoolbox": ("#CC79A7", "P"),
-    "scipy": ("#999999", "X"),
+    "aggmaze": ("aggmaze", "#000000", "*"),
+    "quantecon": ("QuantEcon", "#0072B2", "o"),
+    "mdpsolver": ("mdpsolver", "#E69F00", "s"),
+    "mdplib": ("mdplib", "#009E73", "^"),
+    "stormpy": ("Storm (stormpy)", "#D55E00", "D"),
+    "bettermdptools": ("bettermdptools", "#56B4E9", "v"),
+    "pymdptoolbox": ("pymdptoolbox", "#CC79A7", "P"),
+    "scipy": ("scipy, ten lines", "#999999", "X"),
 }
+NAMES = {solver: name for solver, (name, _, _) in STYLES.items()}
+#: Columns of the results that are summed up.
+MEASURED = ("seconds", "own_seconds", "tol", "asked_seconds", "asked_error", "peak_mb", "before_mb")
 
 Cell = tuple[str, float, float]
 Row = dict[str, str]
@@ -60,113 +54,96 @@ class Summary:
 
     Parameters
     ----------
-    seconds : float
-        Median, NaN where a run failed.
     status : str
-        "ok", or what went wrong first.
+        "ok", or what went wrong first, or nothing where it was not run.
     variant : str
         Method, the same on all seeds but where seeds differ.
+    seconds : float
+        Median, NaN where a run failed.
     ratio : float
         Median of the seconds over those of ours, in pairs.
     asked_ratio : float
         The same of the peer with the accuracy asked for as its parameter; NaN where that does not
         reach it.
-    error, memory : float
-        Largest.
+    memory : float
+        Largest, in MB.
     """
 
-    seconds: float
     status: str
     variant: str
-    ratio: float
-    asked_ratio: float
-    error: float
-    memory: float
+    seconds: float = math.nan
+    ratio: float = math.nan
+    asked_ratio: float = math.nan
+    memory: float = math.nan
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether it reached the accuracy on every seed."""
+        return self.status == "ok"
 
 
 def summary(rows: Sequence[Row], clock: str = "seconds") -> Summary:
     """Return what the runs of one solver on one cell have in common."""
     failed = [row["status"] for row in rows if row["status"] != "ok"]
     variants = " / ".join(dict.fromkeys(row["variant"] for row in rows if row["variant"]))
-    number = [{key: _float(value) for key, value in row.items()} for row in rows]
-    ok = [n for n, row in zip(number, rows, strict=True) if row["status"] == "ok"]
-    if failed:
-        return Summary(math.nan, failed[0], variants, math.nan, math.nan, math.nan, math.nan)
+    if failed or not rows:
+        return Summary(failed[0] if failed else "", variants)
+    runs = [{name: float(row[name]) for name in (clock, *MEASURED)} for row in rows]
     asked = [
-        n["asked_seconds"] / n["own_seconds"] if n["asked_error"] <= n["tol"] else math.nan
-        for n in ok
+        run["asked_seconds"] / run["own_seconds"] if run["asked_error"] <= run["tol"] else math.nan
+        for run in runs
     ]
     return Summary(
-        statistics.median(n[clock] for n in ok),
         "ok",
         variants,
-        statistics.median(n["seconds"] / n["own_seconds"] for n in ok),
+        statistics.median(run[clock] for run in runs),
+        statistics.median(run["seconds"] / run["own_seconds"] for run in runs),
         statistics.median(asked) if not any(map(math.isnan, asked)) else math.nan,
-        max(n["error"] for n in ok),
-        max(n["peak_mb"] - n["before_mb"] for n in ok),
+        max(run["peak_mb"] - run["before_mb"] for run in runs),
     )
 
 
-def _float(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
 class Results:
-    """The runs of one benchmark, by cell and solver."""
+    """The runs of one benchmark, by cell and solver: a peer's name, or a method of ours."""
 
     def __init__(self, rows: Sequence[Row], setup: dict[str, Any]) -> None:
         self.setup = setup
-        self._rows: dict[Cell, dict[tuple[str, str, int], list[Row]]] = defaultdict(
+        self._rows: dict[Cell, dict[tuple[str, int], list[Row]]] = defaultdict(
             lambda: defaultdict(list)
         )
-        self.own_methods: list[str] = []
-        self.peers: list[str] = []
+        solvers: dict[bool, dict[str, None]] = {True: {}, False: {}}
         for row in rows:
             cell = (row["family"], float(row["gamma"]), float(row["tol"]))
-            ours = row["solver"] == OURS
-            key = (row["solver"], row["variant"] if ours else "", int(row["threads"]))
-            self._rows[cell][key].append(row)
-            names = self.own_methods if ours else self.peers
-            name = row["variant"] if ours else row["solver"]
-            if name not in names:
-                names.append(name)
-        self.headline = self.own_methods[0]
+            is_ours = row["solver"] == OURS
+            solver = row["variant"] if is_ours else row["solver"]
+            self._rows[cell][solver, int(row["threads"])].append(row)
+            solvers[is_ours][solver] = None
+        self.peers = list(solvers[False])
+        self.methods = [method for method in solvers[True] if " on the " not in method]
+        self.headline = self.methods[0]
 
     @property
     def cells(self) -> list[Cell]:
         """Family, gamma and accuracy of every cell, as they were run."""
         return list(self._rows)
 
-    def of_peer(self, cell: Cell, peer: str) -> Summary | None:
-        """Return what a peer did."""
-        rows = self._rows[cell].get((peer, "", 1))
-        return summary(rows) if rows else None
+    def of(self, cell: Cell, solver: str, threads: int = 1) -> Summary:
+        """Return what a peer or a method of ours did."""
+        rows = self._rows.get(cell, {}).get((solver, threads), [])
+        return summary(rows, "seconds" if threads == 1 else "wall_seconds")
 
-    def of_ours(self, cell: Cell, method: str, threads: int = 1) -> Summary | None:
-        """Return what a method of ours did."""
-        rows = self._rows[cell].get((OURS, method, threads))
-        return summary(rows, "seconds" if threads == 1 else "wall_seconds") if rows else None
-
-    def threaded(self, cell: Cell) -> tuple[int, Summary | None]:
-        """Return what ours did on several threads, and how many."""
-        for solver, method, threads in self._rows[cell]:
-            if solver == OURS and threads > 1:
-                return threads, self.of_ours(cell, method, threads)
-        return 1, None
+    def threads(self, cell: Cell) -> int:
+        """Return on how many threads the headline's method ran apart from one, 1 if it did not."""
+        return max(threads for _, threads in self._rows[cell])
 
     def best_peer(self, cell: Cell) -> tuple[str, Summary] | None:
         """Return the fastest peer that reached the accuracy."""
-        found = [(peer, self.of_peer(cell, peer)) for peer in self.peers]
-        reached = [(peer, s) for peer, s in found if s is not None and s.status == "ok"]
-        return min(reached, key=lambda pair: pair[1].seconds) if reached else None
+        reached = [(peer, s) for peer in self.peers if (s := self.of(cell, peer)).is_ok]
+        return min(reached, key=lambda pair: pair[1].seconds, default=None)
 
-    def size(self, cell: Cell) -> tuple[int, int]:
-        """Return states and entries of the general table, of the first seed."""
-        row = next(iter(self._rows[cell].values()))[0]
-        return int(row["states"]), int(row["entries"])
+    def num_states(self, cell: Cell) -> str:
+        """Return the number of states of the first seed, as text."""
+        return f"{int(next(iter(self._rows[cell].values()))[0]['states']):,}"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -186,12 +163,16 @@ def page(results: Results, folder: Path) -> str:
         PEERS_TEXT,
         _every_peer(results),
     ]
-    if len([m for m in results.own_methods if " on the " not in m]) > 1:
+    if len(results.methods) > 1:
         parts += ["## The project's own methods\n", _own_methods(results)]
     parts += ["## Memory\n", MEMORY_TEXT, _memory(results)]
-    limit, scaling = _read(folder / "limit.csv"), _read(folder / "scaling.csv")
+    limit, scaling = read_rows(folder / "limit.csv"), read_rows(folder / "scaling.csv")
     if limit:
-        parts += ["## A sweep beside the memory's limit\n", LIMIT_TEXT, _limit(limit)]
+        parts += [
+            "## A sweep beside the memory's limit\n",
+            LIMIT_TEXT,
+            markdown(COLUMNS, map(cells, limit)),
+        ]
     if scaling:
         parts += ["## How it grows\n", SCALING_TEXT, _scaling(scaling)]
     parts += ["## Left out\n", LEFT_OUT]
@@ -272,19 +253,21 @@ def _setup(setup: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _named(cell: Cell) -> list[str]:
+    return [cell[0], f"{cell[1]:g}", f"{cell[2]:.0e}"]
+
+
 def _beside(results: Results) -> str:
-    header = ["model", "states", "gamma", "accuracy", f"`{results.headline}`", "general table"]
-    threads = next((n for c in results.cells for n in [results.threaded(c)[0]] if n > 1), 1)
-    header += [f"{threads} threads"] if threads > 1 else []
-    header += ["fastest peer", "its seconds", "times ours", "as asked"]
+    threads = max(map(results.threads, results.cells))
     rows = []
     for cell in results.cells:
-        family, gamma, tol = cell
-        ours = results.of_ours(cell, results.headline)
-        row = [family, f"{results.size(cell)[0]:,}", f"{gamma:g}", f"{tol:.0e}", _seconds(ours)]
-        row.append(_seconds(results.of_ours(cell, f"{results.headline} on the general table")))
+        family, *asked_for = _named(cell)
+        row = [family, results.num_states(cell), *asked_for]
+        row.append(_seconds(results.of(cell, results.headline)))
+        row.append(_seconds(results.of(cell, f"{results.headline} on the general table")))
         if threads > 1:
-            row.append(_seconds(results.threaded(cell)[1]))
+            here = results.threads(cell)
+            row.append(_seconds(results.of(cell, results.headline, here)) if here > 1 else "")
         best = results.best_peer(cell)
         if best is None:
             row += ["none", "", "", ""]
@@ -293,22 +276,22 @@ def _beside(results: Results) -> str:
             asked = "not reached" if math.isnan(found.asked_ratio) else f"{found.asked_ratio:.3g}"
             row += [f"{NAMES[peer]}, {found.variant}", _seconds(found), _ratio(found.ratio), asked]
         rows.append(row)
-    return _table(header, rows)
+    header = ["model", "states", "gamma", "accuracy", f"`{results.headline}`", "general table"]
+    header += [f"{threads} threads"] if threads > 1 else []
+    return markdown([*header, "fastest peer", "its seconds", "times ours", "as asked"], rows)
 
 
 def _losses(results: Results) -> str:
     """Say in words where a peer is faster, and where nothing can be said."""
     lost, unfinished, unsure = [], [], []
     for cell in results.cells:
-        where = f"{cell[0]}, gamma {cell[1]:g}, accuracy {cell[2]:.0e}"
-        ours = results.of_ours(cell, results.headline)
-        if ours is None or ours.status != "ok":
-            unfinished.append(f"- {where}: {'not run' if ours is None else ours.status}")
+        where = "{}, gamma {}, accuracy {}".format(*_named(cell))
+        ours = results.of(cell, results.headline)
+        if not ours.is_ok:
+            unfinished.append(f"- {where}: {ours.status or 'not run'}")
             continue
         for peer in results.peers:
-            found = results.of_peer(cell, peer)
-            if found is None or found.status != "ok":
-                continue
+            found = results.of(cell, peer)
             what = f"- {where}: {NAMES[peer]} ({found.variant}) takes {found.ratio:.2g} of our time"
             if found.ratio < 0.95:
                 lost.append(what)
@@ -328,71 +311,42 @@ def _losses(results: Results) -> str:
 
 
 def _every_peer(results: Results) -> str:
-    header = ["model", "gamma", "accuracy", "aggmaze", *(NAMES[p] for p in results.peers)]
-    rows = []
-    for cell in results.cells:
-        found = [results.of_ours(cell, results.headline)]
-        found += [results.of_peer(cell, peer) for peer in results.peers]
-        rows.append([cell[0], f"{cell[1]:g}", f"{cell[2]:.0e}", *_with_best(found)])
-    return _table(header, rows)
+    solvers = [results.headline, *results.peers]
+    rows = [
+        _named(cell) + _with_best([results.of(cell, solver) for solver in solvers])
+        for cell in results.cells
+    ]
+    names = [NAMES[peer] for peer in results.peers]
+    return markdown(["model", "gamma", "accuracy", "aggmaze", *names], rows)
 
 
 def _own_methods(results: Results) -> str:
-    methods = [m for m in results.own_methods if " on the " not in m]
     rows = []
     for cell in results.cells:
-        found = [results.of_ours(cell, method) for method in methods]
-        others = [s.seconds for s in found[1:] if s is not None and s.status == "ok"]
-        first = found[0]
-        ratio = ""
-        if first is not None and first.status == "ok" and others:
-            ratio = f"{first.seconds / min(others):.2f}"
-        rows.append([cell[0], f"{cell[1]:g}", f"{cell[2]:.0e}", *_with_best(found), ratio])
-    names = [f"`{method}`" for method in methods]
-    return _table(["model", "gamma", "accuracy", *names, "first / best other"], rows)
+        found = [results.of(cell, method) for method in results.methods]
+        others = [s.seconds for s in found[1:] if s.is_ok]
+        ratio = f"{found[0].seconds / min(others):.2f}" if found[0].is_ok and others else ""
+        rows.append([*_named(cell), *_with_best(found), ratio])
+    names = [f"`{method}`" for method in results.methods]
+    return markdown(["model", "gamma", "accuracy", *names, "first / best other"], rows)
 
 
 def _memory(results: Results) -> str:
     # What is needed hardly depends on gamma or the accuracy: the largest of each family.
-    families = list(dict.fromkeys(cell[0] for cell in results.cells))
-    methods = [m for m in results.own_methods if " on the " not in m]
     rows = []
-    for family in families:
+    for family in dict.fromkeys(cell[0] for cell in results.cells):
         cells = [cell for cell in results.cells if cell[0] == family]
-        row = [family, f"{results.size(cells[0])[0]:,}"]
-        for who in (*methods, *results.peers):
-            found = [
-                results.of_ours(cell, who) if who in methods else results.of_peer(cell, who)
-                for cell in cells
-            ]
-            memory = [s.memory for s in found if s is not None and s.status == "ok"]
+        row = [family, results.num_states(cells[0])]
+        for solver in (*results.methods, *results.peers):
+            memory = [s.memory for s in (results.of(cell, solver) for cell in cells) if s.is_ok]
             row.append(f"{max(memory):.0f}" if memory else "")
         rows.append(row)
-    names = [*(f"`{m}`" for m in methods), *(NAMES[p] for p in results.peers)]
-    return _table(["model", "states", *names], rows)
-
-
-def _limit(rows: Sequence[Row]) -> str:
-    return _table(
-        ["layout", "threads", "MB a sweep", "GB/s", "bound ms", "sweep ms", "ratio", "limited by"],
-        [
-            [
-                row["layout"],
-                row["threads"],
-                f"{float(row['bytes']) / 1e6:.0f}",
-                f"{float(row['bytes']) / float(row['bound_seconds']) / 1e9:.1f}",
-                f"{float(row['bound_seconds']) * 1e3:.2f}",
-                f"{float(row['sweep_seconds']) * 1e3:.2f}",
-                f"{float(row['ratio']):.2f}",
-                row["limited_by"],
-            ]
-            for row in rows
-        ],
-    )
+    names = [*(f"`{m}`" for m in results.methods), *(NAMES[p] for p in results.peers)]
+    return markdown(["model", "states", *names], rows)
 
 
 def _scaling(rows: Sequence[Row]) -> str:
-    table = _table(
+    table = markdown(
         ["family", "method", "states", "gamma", "seconds", "MB", "bytes a state"],
         [
             [
@@ -407,70 +361,27 @@ def _scaling(rows: Sequence[Row]) -> str:
             for row in rows
         ],
     )
-    return table + "\n" + "".join(f"- {line}\n" for line in _slopes(rows))
+    return table + "\n" + "".join(f"- {line}\n" for line in slopes(rows))
 
 
-def _slopes(rows: Sequence[Row]) -> list[str]:
-    """Say how each family and method grows, from the rows in which one thing alone does."""
-    lines = []
-    for family, method in dict.fromkeys((row["family"], row["method"]) for row in rows):
-        mine = [
-            {name: float(row[name]) for name in ("size", "states", "gamma", "seconds", "bytes")}
-            for row in rows
-            if (row["family"], row["method"]) == (family, method)
-        ]
-        gamma = statistics.mode(row["gamma"] for row in mine)
-        size = statistics.mode(row["size"] for row in mine)
-        grown = [row for row in mine if row["gamma"] == gamma]
-        further = sorted((row for row in mine if row["size"] == size), key=lambda r: r["gamma"])
-        parts = []
-        if len(grown) > 1:
-            states = [row["states"] for row in grown]
-            for what in ("seconds", "bytes"):
-                parts.append(f"{what} as S^{slope(states, [r[what] for r in grown]):.2f}")
-        if len(further) > 1:
-            horizons = [1 / (1 - row["gamma"]) for row in further]
-            exponent = slope(horizons, [row["seconds"] for row in further])
-            parts.append(f"seconds as (1/(1-gamma))^{exponent:.2f}")
-        if parts:
-            lines.append(f"{family}, `{method}`: " + ", ".join(parts))
-    return lines
-
-
-def _with_best(found: Sequence[Summary | None]) -> list[str]:
+def _with_best(found: Sequence[Summary]) -> list[str]:
     """Return cells of seconds, the least in bold."""
-    seconds = [s.seconds for s in found if s is not None and s.status == "ok"]
-    least = min(seconds, default=math.nan)
-    return [
-        f"**{_seconds(s)}**" if s is not None and s.seconds == least else _seconds(s) for s in found
-    ]
+    least = min((s.seconds for s in found if s.is_ok), default=math.nan)
+    return [f"**{_seconds(s)}**" if s.seconds == least else _seconds(s) for s in found]
 
 
-def _seconds(found: Summary | None) -> str:
-    if found is None:
-        return ""
-    if found.status == "ok":
+def _seconds(found: Summary) -> str:
+    if found.is_ok:
         return f"{found.seconds:.3g}" if found.seconds >= 0.001 else f"{found.seconds:.1g}"
     if "over " in found.status:
         limit = found.status.rpartition("over ")[2]
         return f"> {limit}" if not found.status.startswith("building") else "model > limit"
-    return {"not accurate": "wrong", "out of memory": "memory"}.get(found.status, "failed")
+    texts = {"": "", "not accurate": "wrong", "out of memory": "memory"}
+    return texts.get(found.status, "failed")
 
 
 def _ratio(ratio: float) -> str:
     return f"**{ratio:.3g}**" if ratio < 1 else f"{ratio:.3g}"
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
-
-
-def _read(path: Path) -> list[Row]:
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -497,42 +408,25 @@ def figure(results: Results, path: Path) -> None:
     only = len(results.setup["commands"]) == 1
     limit = float(results.setup["options"]["timeout"]) if only else math.inf
     for axis, tol in zip(axes[0], tols, strict=True):
-        for who in (*results.peers, OURS):
-            points = []
-            for y, family in enumerate(families):
-                cell = (family, gamma, tol)
-                if cell not in results.cells:
-                    continue
-                found = (
-                    results.of_ours(cell, results.headline)
-                    if who == OURS
-                    else results.of_peer(cell, who)
-                )
-                if found is not None and found.status == "ok":
-                    points.append((found.seconds, y))
-            colour, marker = STYLES[who]
-            seconds, rows = zip(*points, strict=True) if points else ((), ())
+        for solver in (*results.peers, results.headline):
+            is_ours = solver == results.headline
+            found = [results.of((family, gamma, tol), solver).seconds for family in families]
+            name, colour, marker = STYLES[OURS if is_ours else solver]
             axis.scatter(
-                seconds,
-                rows,
+                found,
+                np.arange(len(families)),
                 color=colour,
                 marker=marker,
-                s=130 if who == OURS else 34,
-                label=NAMES[who] if who != OURS else f"aggmaze, {results.headline} (certified)",
-                zorder=3 if who == OURS else 2,
+                s=130 if is_ours else 34,
+                label=f"aggmaze, {solver} (certified)" if is_ours else name,
+                zorder=3 if is_ours else 2,
                 edgecolors="white",
                 linewidths=0.5,
             )
         if limit < math.inf:
             axis.axvline(limit, color="#666666", linestyle=":", linewidth=1)
-            axis.annotate(
-                "limit",
-                (limit, len(families) - 0.45),
-                ha="right",
-                va="bottom",
-                fontsize=8,
-                rotation=0,
-            )
+            place = (limit, len(families) - 0.45)
+            axis.annotate("limit", place, ha="right", va="bottom", fontsize=8)
         axis.set_xscale("log")
         axis.set_xlabel("seconds of processor, one thread")
         axis.set_title(f"true error at most {tol:.0e} of max|V*|", fontsize=10)
@@ -558,7 +452,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where peers.py wrote its results")
     parser.add_argument("--out", type=Path, default=ROOT / "docs", help="folder to write to")
     arguments = parser.parse_args()
-    rows = _read(arguments.folder / "runs.csv")
+    rows = read_rows(arguments.folder / "runs.csv")
     if not rows:
         parser.error(f"{arguments.folder / 'runs.csv'} holds no runs")
     results = Results(rows, json.loads((arguments.folder / "setup.json").read_text()))

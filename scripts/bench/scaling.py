@@ -11,7 +11,6 @@ peak of the solve beyond the process before the model was read, the model includ
 from __future__ import annotations
 
 import argparse
-import csv
 import statistics
 import sys
 import tempfile
@@ -21,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _cases import Model, tables_of, write_model
 from _machine import machine_line
+from _models import tables_of, write_model, write_moves
+from _output import write_rows
 from _workers import FailedError, Worker
-from families import garnet, maze, tandem_queue, terrain
+from families import Model, garnet, maze, tandem_queue, terrain
 
 import planners
 from aggmaze import MoveMDP
@@ -46,7 +46,10 @@ def measure(
 ) -> dict[str, float]:
     """Return medians of seconds, peak bytes and sweeps' worth of updates of one solve."""
     with tempfile.TemporaryDirectory() as folder:
-        path = _write(Path(folder), model)
+        if isinstance(model, MoveMDP):
+            path = write_moves(Path(folder), model)
+        else:
+            path, _ = write_model(Path(folder), model, tables_of(model))
         with Worker(
             sys.executable, "aggmaze_adapter", path, gamma, timeout=options.timeout
         ) as worker:
@@ -61,17 +64,36 @@ def measure(
     }
 
 
-def _write(folder: Path, model: Model) -> Path:
-    if isinstance(model, MoveMDP):
-        path = folder / "moves.npz"
-        np.savez(path, successors=model.successors, move_costs=model.move_costs, p=model.p)
-        return path
-    return write_model(folder, model, tables_of(model))[1]
-
-
 def slope(x: Sequence[float], y: Sequence[float]) -> float:
     """Return the slope of the straight line through the logarithms."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0]) if len(x) > 1 else float("nan")
+
+
+def slopes(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Say how each family and method grows, from the rows in which one thing alone does."""
+    lines = []
+    for family, method in dict.fromkeys((row["family"], row["method"]) for row in rows):
+        mine = [
+            {name: float(row[name]) for name in ("size", "states", "gamma", "seconds", "bytes")}
+            for row in rows
+            if (row["family"], row["method"]) == (family, method)
+        ]
+        gamma = statistics.mode(row["gamma"] for row in mine)
+        size = statistics.mode(row["size"] for row in mine)
+        grown = [row for row in mine if row["gamma"] == gamma]
+        further = sorted((row for row in mine if row["size"] == size), key=lambda r: r["gamma"])
+        parts = []
+        if len(grown) > 1:
+            states = [row["states"] for row in grown]
+            for what in ("seconds", "bytes"):
+                parts.append(f"{what} as S^{slope(states, [r[what] for r in grown]):.2f}")
+        if len(further) > 1:
+            horizons = [1 / (1 - row["gamma"]) for row in further]
+            exponent = slope(horizons, [row["seconds"] for row in further])
+            parts.append(f"seconds as (1/(1-gamma))^{exponent:.2f}")
+        if parts:
+            lines.append(f"{family}, `{method}`: " + ", ".join(parts))
+    return lines
 
 
 def main() -> None:
@@ -119,31 +141,10 @@ def main() -> None:
                     f" {found['seconds']:9.4f} s {found['bytes'] / model.num_states:8.0f} B/state",
                     flush=True,
                 )
-        for method in options.methods:
-            print_slopes(family, method, rows, options)
+        for line in slopes([row for row in rows if row["family"] == family]):
+            print(line)
     if options.csv is not None:
-        options.csv.parent.mkdir(parents=True, exist_ok=True)
-        with options.csv.open("w", newline="") as file:
-            names = [*("family", "method", "size", "states", "gamma")]
-            writer = csv.DictWriter(file, [*names, "seconds", "bytes", "iterations"])
-            writer.writeheader()
-            writer.writerows(rows)
-
-
-def print_slopes(
-    family: str, method: str, rows: Sequence[dict[str, Any]], options: argparse.Namespace
-) -> None:
-    """Print the slopes of one family and method, where there is more than one point."""
-    mine = [r for r in rows if r["family"] == family and r["method"] == method]
-    by_states = [r for r in mine if r["gamma"] == options.gamma]
-    by_horizon = sorted((r for r in mine if r["size"] == options.size), key=lambda r: r["gamma"])
-    seconds = slope([r["states"] for r in by_states], [r["seconds"] for r in by_states])
-    nbytes = slope([r["states"] for r in by_states], [r["bytes"] for r in by_states])
-    horizon = slope([1 / (1 - r["gamma"]) for r in by_horizon], [r["seconds"] for r in by_horizon])
-    print(
-        f"{family}, {method}: seconds ~ S^{seconds:.2f}, bytes ~ S^{nbytes:.2f}, "
-        f"seconds ~ (1/(1-gamma))^{horizon:.2f}"
-    )
+        write_rows(options.csv, rows)
 
 
 if __name__ == "__main__":

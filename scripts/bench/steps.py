@@ -18,11 +18,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from itertools import cycle, islice
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from _machine import machine_line
+from _output import markdown, markdown_row
 
 # Registers the environments.
 import aggmaze  # noqa: F401  # isort: skip
@@ -86,16 +88,16 @@ def print_single(variants: Sequence[Variant], rounds: int) -> None:
         actions = random_actions(env.action_space, NUM_SINGLE_STEPS).tolist()
         walks.append(lambda env=env, actions=actions: walk(env, actions))
     seconds = medians(walks, rounds)
-    print("| one environment | us a step | share of FrozenLake's |\n|---|---|---|")
-    for variant, second in zip(variants, seconds, strict=True):
-        share = second / seconds[0]
-        print(f"| {name(variant)} | {1e6 * second / NUM_SINGLE_STEPS:.2f} | {share:.2f} |")
-    print()
+    rows = [
+        [name(variant), f"{1e6 * second / NUM_SINGLE_STEPS:.2f}", f"{second / seconds[0]:.2f}"]
+        for variant, second in zip(variants, seconds, strict=True)
+    ]
+    print(markdown(["one environment", "us a step", "share of FrozenLake's"], rows))
 
 
 def print_vectors(variants: Sequence[Variant], sizes: Sequence[int], rounds: int) -> None:
     """Print millions of steps a second, and the ratio to CartPole's."""
-    columns = []
+    columns = [list(map(name, variants))]
     for num_envs in sizes:
         num_steps = max(LEAST_STEPS, NUM_ACTIONS // num_envs // rounds)
         walks = []
@@ -106,18 +108,16 @@ def print_vectors(variants: Sequence[Variant], sizes: Sequence[int], rounds: int
             actions = random_actions(vector.single_action_space, shape)
             walks.append(vector_walk(vector, actions, num_steps))
         seconds = medians(walks, rounds)
-        columns.append([(num_steps * num_envs / s / 1e6, seconds[0] / s) for s in seconds])
-    print("| million steps a second (times CartPole) | " + " | ".join(map(str, sizes)) + " |")
-    print("|---|" + "---|" * len(sizes))
-    for row, variant in enumerate(variants):
-        cells = [f"{rate:.3g} ({ratio:.2f})" for rate, ratio in (c[row] for c in columns)]
-        print(f"| {name(variant)} | " + " | ".join(cells) + " |")
-    print()
+        millions = num_steps * num_envs / 1e6
+        columns.append([f"{millions / s:.3g} ({seconds[0] / s:.2f})" for s in seconds])
+    header = ["million steps a second (times CartPole)", *map(str, sizes)]
+    print(markdown(header, zip(*columns, strict=True)))
 
 
 def print_first_steps() -> None:
     """Print seconds of the first reset and step, in processes of their own."""
-    print("| first reset and step, seconds | nothing compiled | compiled before |\n|---|---|---|")
+    header = ["first reset and step, seconds", "nothing compiled", "compiled before"]
+    print(markdown(header, []), end="")
     for env_id in dict(OURS):
         for make in ("make", "make_vec"):
             with tempfile.TemporaryDirectory() as cache:
@@ -127,7 +127,8 @@ def print_first_steps() -> None:
                     float(subprocess.check_output(command, env=environment, text=True))
                     for _ in range(2)
                 )
-            print(f"| `{make}` {env_id} | {cold:.2f} | {warm:.3f} |", flush=True)
+            row = [f"`{make}` {env_id}", f"{cold:.2f}", f"{warm:.3f}"]
+            print(markdown_row(row), flush=True)
 
 
 def medians(walks: Sequence[Callable[[], None]], rounds: int) -> list[float]:
@@ -152,13 +153,11 @@ def walk(env: Any, actions: Sequence[int]) -> None:
 
 def vector_walk(vector: Any, actions: Any, num_steps: int) -> Callable[[], None]:
     """Return what takes the next actions at each call, from the first again after the last."""
-    place = 0
+    endless = cycle(actions)
 
     def go() -> None:
-        nonlocal place
-        for _ in range(num_steps):
-            vector.step(actions[place])
-            place = (place + 1) % len(actions)
+        for row in islice(endless, num_steps):
+            vector.step(row)
 
     return go
 

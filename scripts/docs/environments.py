@@ -12,6 +12,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
+import numpy as np
+from PIL import Image
+
+import aggmaze
+import planners
+
+assert aggmaze.ENV_IDS  # registers them
+
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "environments"
 
 # Id, page, arguments of the environment in the picture, discount of the policy that it shows.
@@ -44,8 +53,6 @@ def main() -> int:
 
 def write(folder: Path) -> None:
     """Write all pages and pictures to a folder."""
-    from PIL import Image
-
     rows = []
     for env_id, name, arguments, gamma in PAGES:
         (folder / f"{name}.md").write_text(page(env_id, name), encoding="utf-8")
@@ -66,10 +73,6 @@ def differences(made: Path, kept: Path) -> list[str]:
 
 def page(env_id: str, name: str) -> str:
     """Return the page of an environment."""
-    import gymnasium as gym
-
-    import aggmaze  # noqa: F401
-
     env = gym.make(env_id)
     text = inspect.getdoc(type(env.unwrapped)) or ""
     first, _, rest = text.partition("\n")
@@ -121,20 +124,11 @@ def index(rows: list[str]) -> str:
 
 def summary(env_id: str) -> str:
     """Return the first line of an environment's docstring."""
-    import gymnasium as gym
-
-    import aggmaze  # noqa: F401
-
     return (inspect.getdoc(type(gym.make(env_id).unwrapped)) or "").split("\n")[0]
 
 
 def picture(env_id: str, arguments: dict[str, Any], gamma: float) -> Any:
     """Return a picture of an environment with its optimal policy, and values where they fit."""
-    import gymnasium as gym
-
-    import aggmaze  # noqa: F401
-    import planners
-
     env = gym.make(env_id, render_mode="rgb_array", **arguments)
     env.reset(seed=0)
     result = planners.solve(env, gamma=gamma).require()
@@ -150,9 +144,6 @@ def picture(env_id: str, arguments: dict[str, Any], gamma: float) -> Any:
 def _alike(made: Path, kept: Path) -> bool:
     if made.suffix != ".png":
         return made.read_text(encoding="utf-8") == kept.read_text(encoding="utf-8")
-    import numpy as np
-    from PIL import Image
-
     first, second = (Image.open(path).convert("RGB") for path in (made, kept))
     if first.size != second.size:
         return False

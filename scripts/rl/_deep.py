@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
-from _problem import Env, Problem
+from _problem import Env, Task
 from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import DQN, PPO
@@ -51,8 +51,8 @@ AGENTS: dict[str, tuple[type[BaseAlgorithm], dict[str, Any]]] = {
 }
 
 
-def _flat_local_view(env: Env) -> Env:
-    # SB3 takes three axes for an image, which this is not.
+def flat_local_view(env: Env) -> Env:
+    """Flatten the local view: SB3 takes three axes for an image, which this is not."""
     return gym.wrappers.FlattenObservation(wrappers.LocalViewObservation(env))
 
 
@@ -61,43 +61,23 @@ OBSERVATIONS: dict[str, Callable[[Env], Env] | None] = {
     "state": None,
     "one_hot": wrappers.OneHotObservation,
     "coordinates": wrappers.CoordinateObservation,
-    "local_view": _flat_local_view,
+    "local_view": flat_local_view,
     # As small as SB3's convolutional network takes it.
     "image": partial(wrappers.ImageObservation, size=36),
 }
 
 
 def learn(
-    algorithm: str,
-    problem: Problem,
-    *,
-    observation: str,
-    library_settings: bool,
-    start: str,
-    num_envs: int,
-    num_steps: int,
-    seed: int,
-    every: int,
-    action_mask: NDArray[np.bool_],
-    watch: Watch,
+    task: Task, *, num_envs: int, every: int, action_mask: NDArray[np.bool_], watch: Watch
 ) -> None:
     """Train an agent, and show its greedy policy from time to time.
 
     Parameters
     ----------
-    algorithm : {"ppo", "dqn", "maskable_ppo"}
-    problem : Problem
-    observation : str
-        One of `OBSERVATIONS`.
-    library_settings : bool
-        Whether to leave all settings as the libraries have them, instead of those for small mazes.
-    start : {"corner", "uniform"}
-        Where episodes start.
+    task : Task
+        Its algorithm is one of `AGENTS`, its observation one of `OBSERVATIONS`.
     num_envs : int
         Environments that are stepped together.
-    num_steps : int
-        Of all of them; the agents may take some more, to fill the last batch.
-    seed : int
     every : int
         Steps between two calls of ``watch``; a multiple of ``num_envs``.
     action_mask : ndarray of bool, shape (S, A)
@@ -105,27 +85,29 @@ def learn(
     watch : callable
         Called as ``watch(step, policy)``, at step 0 too; ``policy`` has shape (S,).
     """
-    agent_class, settings = AGENTS[algorithm]
-    wrap = OBSERVATIONS[observation]
+    agent_class, settings = AGENTS[task.algorithm]
+    wrap = OBSERVATIONS[task.observation]
     envs = make_vec_env(
-        problem.env_id,
+        task.problem.env_id,
         n_envs=num_envs,
-        seed=seed,
-        env_kwargs={"start": start, **problem.options},
+        seed=task.seed,
+        env_kwargs={"start": task.start, **task.problem.options},
         wrapper_class=wrap,
     )
     agent = agent_class(
-        "CnnPolicy" if observation == "image" else "MlpPolicy",
+        "CnnPolicy" if task.observation == "image" else "MlpPolicy",
         envs,
-        gamma=problem.gamma,
-        seed=seed,
+        gamma=task.problem.gamma,
+        seed=task.seed,
         device="cpu",
-        **({} if library_settings else settings),
+        **({} if task.library_settings else settings),
     )
-    env = problem.make() if wrap is None else wrap(problem.make())
+    env = task.problem.make()
+    if wrap is not None:
+        env = wrap(env)
     seen = np.stack([_observe(env, state) for state in range(len(action_mask))])
-    masks = {"action_masks": action_mask} if algorithm == "maskable_ppo" else {}
-    agent.learn(num_steps, callback=_Watching(watch, every, num_steps, seen, masks))
+    masks = {"action_masks": action_mask} if task.algorithm == "maskable_ppo" else {}
+    agent.learn(task.num_steps, callback=_Watching(watch, every, task.num_steps, seen, masks))
     envs.close()
 
 

@@ -51,6 +51,34 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Task:
+    """What an agent learns, and how.
+
+    Parameters
+    ----------
+    algorithm : {"ppo", "dqn", "maskable_ppo", "q_learning"}
+    problem : Problem
+    seed : int
+    num_steps : int
+        Of all environments together; deep agents may take some more, to fill the last batch.
+    start : {"uniform", "corner"}
+        Where episodes of the training start.
+    observation : str
+        What deep agents see: "state", "one_hot", "coordinates", "local_view" or "image".
+    library_settings : bool
+        Whether to leave all settings as the libraries have them, instead of those for small mazes.
+    """
+
+    algorithm: str
+    problem: Problem
+    seed: int
+    num_steps: int
+    start: str = "uniform"
+    observation: str = "state"
+    library_settings: bool = False
+
+
+@dataclass(frozen=True)
 class Regret:
     """How much more a policy costs than the optimum: ``V^pi - V*``, discounted, exact.
 

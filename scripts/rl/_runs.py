@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 import numpy as np
-from _problem import Judge, Problem
+from _problem import Judge, Task
 from numpy.typing import NDArray
 
 import planners
@@ -73,12 +73,9 @@ class Run:
 class Watcher:
     """Judges the policies of one agent while it learns; what time that takes is not the agent's."""
 
-    def __init__(
-        self, algorithm: str, problem: Problem, seed: int, judge: Judge, observation: str = "state"
-    ) -> None:
+    def __init__(self, task: Task, judge: Judge) -> None:
         self.points: list[Point] = []
-        self._of = (algorithm, observation, problem.env_id, problem.side, seed)
-        self._problem, self._judge = problem, judge
+        self._task, self._judge = task, judge
         self._begin = 0.0
 
     def __call__(self, step: int, policy: NDArray[np.int64]) -> None:
@@ -88,12 +85,14 @@ class Watcher:
             self._begin = now
         self._policy, regret = policy, self._judge.regret(policy)
         seconds = round(now - self._begin, 3)
-        self.points.append(Point(*self._of, step, regret.start, regret.mean, seconds))
+        task, problem = self._task, self._task.problem
+        of = (task.algorithm, task.observation, problem.env_id, problem.side, task.seed)
+        self.points.append(Point(*of, step, regret.start, regret.mean, seconds))
         self._begin += time.process_time() - now
 
-    def result(self, starts: str, num_episodes: int) -> Run:
+    def result(self, num_episodes: int) -> Run:
         """Return what came of it; the last policy walks through so many real episodes."""
-        problem, last = self._problem, self.points[-1]
+        problem, last = self._task.problem, self.points[-1]
         optimal_cost = float(self._judge.optimum[self._judge.start])
         close = _since(self.points, CLOSE * abs(optimal_cost))
         optimal = _since(self.points, ROUNDING * abs(optimal_cost))
@@ -114,7 +113,7 @@ class Watcher:
             side=last.side,
             p=problem.p,
             gamma=problem.gamma,
-            starts=starts,
+            starts=self._task.start,
             seed=last.seed,
             steps=last.step,
             seconds=last.seconds,

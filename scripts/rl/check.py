@@ -23,7 +23,7 @@ import _deep
 import gymnasium as gym
 import numpy as np
 import torch
-from _problem import Judge, Problem
+from _problem import Judge, Problem, Task
 from _runs import ROUNDING, Watcher
 from train import OBSERVATIONS, learn
 
@@ -59,10 +59,7 @@ WRAPPERS: dict[str, Callable[[Env], Env]] = {
     "CoordinateObservation, counted": partial(wrappers.CoordinateObservation, normalized=False),
     "OneHotObservation": wrappers.OneHotObservation,
     "ImageObservation": wrappers.ImageObservation,
-    # SB3 takes three axes for an image, which this is not: it asks that it be flattened.
-    "LocalViewObservation, flattened": lambda env: gym.wrappers.FlattenObservation(
-        wrappers.LocalViewObservation(env)
-    ),
+    "LocalViewObservation, flattened": _deep.flat_local_view,
     "NewMazeEachEpisode": wrappers.NewMazeEachEpisode,
     "with_regret": partial(planners.with_regret, gamma=0.95),
     "with_shaping": partial(planners.with_shaping, gamma=0.95),
@@ -217,14 +214,8 @@ def all_observations_are_learned_from() -> None:
     for observation in OBSERVATIONS:
         policies: list[Any] = []
         _deep.learn(
-            "ppo",
-            problem,
-            observation=observation,
-            library_settings=False,
-            start="uniform",
+            Task("ppo", problem, 0, 512, observation=observation),
             num_envs=4,
-            num_steps=512,
-            seed=0,
             every=256,
             action_mask=judge.action_mask,
             watch=lambda step, policy, seen=policies: seen.append((step, policy)),
@@ -239,8 +230,9 @@ def ppo_finds_the_optimum() -> None:
     """Train PPO on an 8x8 maze: from the start its policy is as good as any."""
     problem = Problem("StandardMaze-v0", 8)
     judge = Judge(problem)
-    watcher = Watcher("ppo", problem, 0, judge)
-    learn("ppo", problem, "uniform", 64_000, 0, judge, watcher)
+    task = Task("ppo", problem, 0, 64_000)
+    watcher = Watcher(task, judge)
+    learn(task, judge, watcher)
     last = watcher.points[-1]
     assert last.start_regret <= ROUNDING * judge.optimum[judge.start], last
 

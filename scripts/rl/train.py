@@ -27,7 +27,7 @@ from pathlib import Path
 
 import _curves
 import numpy as np
-from _problem import Judge, Problem
+from _problem import Judge, Problem, Task
 from _runs import CLOSE, Point, Run, Watcher, write_csv
 from numpy.typing import NDArray
 from q_learning import q_learning
@@ -96,20 +96,19 @@ def main() -> int:
     for problem, judge in judges.items():
         num_steps = options.steps or STEPS_A_STATE * problem.side**2
         for algorithm, seed in product(options.algorithms, options.seeds):
-            watcher = Watcher(algorithm, problem, seed, judge, options.observation)
-            learn(
+            task = Task(
                 algorithm,
                 problem,
-                options.start,
-                num_steps,
                 seed,
-                judge,
-                watcher,
-                observation=options.observation,
-                library_settings=options.library_settings,
+                num_steps,
+                options.start,
+                options.observation,
+                options.library_settings,
             )
+            watcher = Watcher(task, judge)
+            learn(task, judge, watcher)
             points += watcher.points
-            runs.append(watcher.result(options.start, NUM_EPISODES))
+            runs.append(watcher.result(NUM_EPISODES))
             write_csv(options.out / "curves.csv", points)
             write_csv(options.out / "runs.csv", runs)
             last = runs[-1]
@@ -124,47 +123,24 @@ def main() -> int:
     return 0
 
 
-def learn(
-    algorithm: str,
-    problem: Problem,
-    start: str,
-    num_steps: int,
-    seed: int,
-    judge: Judge,
-    watch: Watcher,
-    *,
-    observation: str = "state",
-    library_settings: bool = False,
-) -> None:
+def learn(task: Task, judge: Judge, watch: Watcher) -> None:
     """Train one agent with one seed, and show its greedy policies to the watcher."""
-    num_envs = 1 if library_settings else NUM_ENVS
     # Whole steps of all environments.
-    every = NUM_ENVS * max(1, round(num_steps / (NUM_EVALUATIONS * NUM_ENVS)))
-    if algorithm == "q_learning":
+    every = NUM_ENVS * max(1, round(task.num_steps / (NUM_EVALUATIONS * NUM_ENVS)))
+    if task.algorithm == "q_learning":
 
         def show(step: int, Q: NDArray[np.float64]) -> None:
-            if step % every == 0 or step == num_steps:
+            if step % every == 0 or step == task.num_steps:
                 watch(step, Q.argmax(axis=1))
 
-        env = problem.make(start)
-        q_learning(env, gamma=problem.gamma, num_steps=num_steps, seed=seed, watch=show)
+        env, gamma = task.problem.make(task.start), task.problem.gamma
+        q_learning(env, gamma=gamma, num_steps=task.num_steps, seed=task.seed, watch=show)
         return
     # Not before it is needed: Q-learning runs where there is no torch.
     import _deep
 
-    _deep.learn(
-        algorithm,
-        problem,
-        observation=observation,
-        library_settings=library_settings,
-        start=start,
-        num_envs=num_envs,
-        num_steps=num_steps,
-        seed=seed,
-        every=every,
-        action_mask=judge.action_mask,
-        watch=watch,
-    )
+    num_envs = 1 if task.library_settings else NUM_ENVS
+    _deep.learn(task, num_envs=num_envs, every=every, action_mask=judge.action_mask, watch=watch)
 
 
 def table(runs: Sequence[Run]) -> str:

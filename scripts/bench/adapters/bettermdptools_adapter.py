@@ -3,45 +3,38 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bettermdptools.algorithms.planner import Planner
-from outcome import Outcome
-from tables import read_tables
+from outcome import Outcome, Solve
+from tables import Tables
 
 
-class Problem:
-    """A model as Gymnasium's toy-text environments keep it."""
+def problem(tables: Tables, gamma: float) -> Solve:
+    """Keep a model as Gymnasium's toy-text environments do.
 
-    def __init__(self, path: Path, gamma: float) -> None:
-        tables = read_tables(path)
-        columns, probabilities = tables.nested()
-        rewards = (-tables.costs).tolist()
-        actions = range(tables.num_actions)
-        self._table = {
-            s: {
-                a: [
-                    (probability, following, rewards[s][a], False)
-                    for probability, following in zip(
-                        probabilities[s][a], columns[s][a], strict=True
-                    )
-                ]
-                for a in actions
-            }
-            for s in range(tables.num_states)
+    The arrays are made of that within the call that is timed: it offers no other way.  It keeps the
+    values of every iteration that it might make, so no more are allowed than are needed.
+    """
+    columns, probabilities = tables.nested()
+    rewards = (-tables.costs).tolist()
+    table = {
+        s: {
+            a: [
+                (probability, following, rewards[s][a], False)
+                for probability, following in zip(probabilities[s][a], columns[s][a], strict=True)
+            ]
+            for a in range(tables.num_actions)
         }
-        self._gamma = gamma
+        for s in range(tables.num_states)
+    }
 
-    def solve(self, variant: dict[str, Any], epsilon: float, tol: float) -> Outcome:
-        """Solve; it keeps the values of every iteration that it might make, so no more than that.
-
-        Its arrays are made of the table within the call that is timed: it offers no other way.
-        """
-        gamma = self._gamma
+    def solve(variant: dict[str, Any], epsilon: float, tol: float) -> Outcome:
         iterations = math.ceil(math.log(0.01 * tol) / math.log(gamma)) + 10
-        V, track, _ = Planner(self._table).value_iteration_vectorized(
+        V, track, _ = Planner(table).value_iteration_vectorized(
             gamma=gamma, n_iters=iterations, theta=epsilon * (1 - gamma) / gamma, dtype=np.float64
         )
         return Outcome(lambda: -V, len(track) - 1)
+
+    return solve

@@ -26,3 +26,7 @@ class Outcome:
     iterations: int | None = None
     bound: float | None = None
     note: str = ""
+
+
+#: Called with a variant of the peer, and the accuracy absolute and relative to the largest value.
+Solve = Callable[[dict[str, Any], float, float], Outcome]

@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from outcome import Outcome
+from outcome import Outcome, Solve
 from quantecon.markov import DiscreteDP
-from tables import read_tables
+from tables import Tables
 
 
-class Problem:
-    """A model as QuantEcon takes it."""
+def problem(tables: Tables, gamma: float) -> Solve:
+    """Solve by a method, from 0, which is nearer than QuantEcon's own start."""
+    states, actions, costs, rows = tables.pairs()
+    # Compiles what it compiles at the first call, beside the time measured.
+    tiny = DiscreteDP(
+        np.ones(4), sp.csr_matrix(np.eye(2)[[0, 1, 0, 1]]), 0.9, [0, 0, 1, 1], [0, 1, 0, 1]
+    )
+    for method in ("value_iteration", "policy_iteration", "modified_policy_iteration"):
+        tiny.solve(method=method, v_init=np.zeros(2))
+    ddp = DiscreteDP(-costs, sp.csr_matrix(rows), gamma, states, actions)
+    zeros = np.zeros(tables.num_states)
 
-    def __init__(self, path: Path, gamma: float) -> None:
-        tables = read_tables(path)
-        states, actions, costs, rows = tables.pairs()
-        # Compiles what it compiles at the first call, beside the time measured.
-        tiny = DiscreteDP(
-            np.ones(4), sp.csr_matrix(np.eye(2)[[0, 1, 0, 1]]), 0.9, [0, 0, 1, 1], [0, 1, 0, 1]
-        )
-        for method in ("value_iteration", "policy_iteration", "modified_policy_iteration"):
-            tiny.solve(method=method, v_init=np.zeros(2))
-        self._problem = DiscreteDP(-costs, sp.csr_matrix(rows), gamma, states, actions)
-        self._zeros = np.zeros(tables.num_states)
-
-    def solve(self, variant: dict[str, Any], epsilon: float, tol: float) -> Outcome:
-        """Solve by a method, from 0, which is nearer than QuantEcon's own start."""
-        result = self._problem.solve(
-            method=variant["method"],
-            v_init=self._zeros,
-            epsilon=epsilon,
-            max_iter=10**7,
-            k=variant.get("k", 20),
-        )
+    def solve(variant: dict[str, Any], epsilon: float, tol: float) -> Outcome:
+        result = ddp.solve(v_init=zeros, epsilon=epsilon, max_iter=10**7, **variant)
         return Outcome(lambda: -result.v, int(result.num_iter))
+
+    return solve

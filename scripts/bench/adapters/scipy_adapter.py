@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from outcome import Outcome
-from tables import read_tables
+from outcome import Outcome, Solve
+from tables import Tables
 
 
-class Problem:
-    """The rows of all pairs in one matrix."""
+def problem(tables: Tables, gamma: float) -> Solve:
+    """Keep the rows of all pairs in one matrix; sweep until the change promises the accuracy."""
+    P, costs = tables.transitions, tables.costs
 
-    def __init__(self, path: Path, gamma: float) -> None:
-        self._tables = read_tables(path)
-        self._gamma = gamma
-
-    def solve(self, variant: dict[str, Any], epsilon: float, tol: float) -> Outcome:
-        """Sweep until the change promises the accuracy."""
-        P, costs, gamma = self._tables.transitions, self._tables.costs, self._gamma
+    def solve(variant: dict[str, Any], epsilon: float, tol: float) -> Outcome:
         V, iterations, change = np.zeros(len(costs)), 0, np.inf
         while change * gamma / (1 - gamma) > epsilon:
             updated = (costs + gamma * (P @ V).reshape(costs.shape)).min(axis=1)
             change = np.abs(updated - V).max()
             V, iterations = updated, iterations + 1
         return Outcome(lambda: V, iterations)
+
+    return solve

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -86,11 +87,13 @@ def write_tables(path: Path, tables: Tables) -> None:
     )
 
 
-def read_tables(path: Path) -> Tables:
-    """Read what `write_tables` wrote."""
-    with np.load(path) as arrays:
-        costs = arrays["costs"]
-        shape = (costs.size, costs.shape[0])
-        parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-        matrix = sp.csr_matrix(parts, shape=shape)
-        return Tables(matrix, costs, arrays["available"])
+def read_model(path: Path) -> Tables | dict[str, NDArray[Any]]:
+    """Read what `write_tables` wrote; of a model as the project keeps it, its arrays by name."""
+    with np.load(path) as file:
+        arrays = dict(file)
+    if "successors" in arrays:
+        return arrays
+    costs = arrays["costs"]
+    parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+    matrix = sp.csr_matrix(parts, shape=(costs.size, costs.shape[0]))
+    return Tables(matrix, costs, arrays["available"])

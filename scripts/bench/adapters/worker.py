@@ -9,10 +9,10 @@ Reads requests from standard input and answers each on standard output, one JSON
     {"solve": VALUES.npy, "variant": {...}, "epsilon": 1e-6, "tol": 1e-8}
         -> {"seconds", "cpu_seconds", "peak_mb", "iterations", "bound", "note"}
 
-or ``{"error": text}``.  ``ADAPTER`` is a module in this folder with a class ``Problem``:
-``Problem(path, gamma)`` turns the model into what the library takes, and
-``solve(variant, epsilon, tol)`` returns an `Outcome`.  ``epsilon`` is
-the accuracy asked for, absolute; ``tol`` the same relative to the largest value.
+or ``{"error": text}``.  ``ADAPTER`` is a module in this folder whose function
+``problem(tables, gamma)`` turns the model into what the library takes, and returns what solves it:
+``solve(variant, epsilon, tol)`` returns an `Outcome`.  ``epsilon`` is the accuracy asked for,
+absolute; ``tol`` the same relative to the largest value.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tables import read_model
 
 
 def main() -> None:
@@ -39,20 +40,19 @@ def main() -> None:
     if limit:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     adapter = importlib.import_module(sys.argv[1])
-    problem: Any = None
+    solver: Any = None
     for line in sys.stdin:
         request = json.loads(line)
         try:
             if "build" in request:
                 before = status_mb("VmRSS")
-                problem, seconds, _ = timed(
-                    lambda request=request: adapter.Problem(
-                        Path(request["build"]), request["gamma"]
-                    )
+                path, gamma = Path(request["build"]), request["gamma"]
+                solver, seconds, _ = timed(
+                    lambda path=path, gamma=gamma: adapter.problem(read_model(path), gamma)
                 )
                 answer = {"build_seconds": seconds, "before_mb": before}
             else:
-                answer = solve(problem, request)
+                answer = solve(solver, request)
         except Exception as error:
             text = str(error).strip().splitlines()
             answer = {"error": f"{type(error).__name__}: {text[0] if text else ''}"}
@@ -60,11 +60,11 @@ def main() -> None:
         answers.flush()
 
 
-def solve(problem: Any, request: dict[str, Any]) -> dict[str, Any]:
+def solve(solver: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Solve once; write the values and say what that took."""
     reset_peak()
     outcome, seconds, cpu_seconds = timed(
-        lambda: problem.solve(request["variant"], request["epsilon"], request["tol"])
+        lambda: solver(request["variant"], request["epsilon"], request["tol"])
     )
     peak = status_mb("VmHWM")
     np.save(request["solve"], np.asarray(outcome.values(), dtype=np.float64).reshape(-1))
