@@ -15,12 +15,12 @@ from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.tabular import TabularEnv
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
 from aggmaze.envs.vector import TabularVectorEnv
+from aggmaze.formats.storage import load_model, save_model
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout
 from aggmaze.layouts.text import layout_from_text, layout_to_text
-from aggmaze.mdp import TabularMDP
-from aggmaze.move_mdp import MoveMDP
-from aggmaze.storage import load_model, save_model
+from aggmaze.models.moves import MoveMDP
+from aggmaze.models.tabular import TabularMDP
 
 __all__ = [
     "ENV_IDS",

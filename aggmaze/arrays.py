@@ -32,6 +32,13 @@ def lock(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
+def readonly(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of an array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def _is_locked(array: NDArray[Any]) -> bool:
     part: Any = array
     while isinstance(part, np.ndarray):

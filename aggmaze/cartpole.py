@@ -36,8 +36,8 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from aggmaze.checks import check_integer, check_positive
 from aggmaze.grid import Grid
-from aggmaze.mdp import TabularMDP
 from aggmaze.memory import check_memory
+from aggmaze.models.tabular import TabularMDP
 
 #: The axes of a state, in Gymnasium's order.
 AXES = ("position", "velocity", "angle", "angular velocity")

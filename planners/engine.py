@@ -9,10 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.mdp import TabularMDP
-from aggmaze.move_mdp import MoveMDP
-
-Model = TabularMDP | MoveMDP
+from aggmaze.models.model import Model as Model  # which planners import from here
 
 
 @dataclass(frozen=True)

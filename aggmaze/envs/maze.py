@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_integer
-from aggmaze.envs.tabular import Model, TabularEnv, refuse_other_options
+from aggmaze.envs.tabular import TabularEnv, refuse_other_options
 from aggmaze.grid import Grid
 from aggmaze.keys import axis_keys, describe_keys
 from aggmaze.layouts.layout import Layout, position
 from aggmaze.layouts.text import layout_from_text
-from aggmaze.mazes import Recipe, Start, check_rules, maze_model, start_distribution
 from aggmaze.memory import check_memory
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.model import Model
+from aggmaze.models.moves import MoveMDP
+from aggmaze.recipes import Recipe, Start, check_rules, maze_model, start_distribution
 from aggmaze.rendering import ansi
 from aggmaze.rendering.overlay import Overlay
 from aggmaze.rendering.raster import Raster
@@ -67,9 +68,9 @@ class MazeEnv(TabularEnv):
     goal : sequence of int, optional
         Coordinates; by default the goal of the plan, or else the origin.
     start : {"corner", "uniform"} or sequence of int
-        As for `aggmaze.mazes.maze_model`; with "corner", the start of the plan comes first.
+        As for `aggmaze.recipes.maze_model`; with "corner", the start of the plan comes first.
     p, cost_scale
-        As for `aggmaze.mazes.maze_model`.
+        As for `aggmaze.recipes.maze_model`.
     render_mode : {"human", "rgb_array", "ansi"}, optional
     """
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from aggmaze.checks import check_choice
 from aggmaze.envs.maze import MazeEnv, make_plan, refuse_beside_layout
-from aggmaze.mazes import Recipe, StandardRecipe, Start, TerrainRecipe
+from aggmaze.recipes import Recipe, StandardRecipe, Start, TerrainRecipe
 
 DEFAULT_SHAPE = (6, 6, 6)
 

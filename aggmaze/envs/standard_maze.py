@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from aggmaze.envs.maze import MazeEnv, make_plan, refuse_beside_layout
-from aggmaze.mazes import StandardRecipe, Start
+from aggmaze.recipes import StandardRecipe, Start
 
 DEFAULT_SHAPE = (20, 20)
 

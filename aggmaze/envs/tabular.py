@@ -12,12 +12,8 @@ from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
 from aggmaze.formats.gym_table import GymP
-from aggmaze.mdp import TabularMDP
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.model import Model
 from aggmaze.rendering.window import Window
-from aggmaze.sampling import sample_start
-
-Model = TabularMDP | MoveMDP
 
 
 @dataclass
@@ -132,6 +128,8 @@ class TabularEnv(gym.Env[Any, Any]):
             possible = self._starts[0]
             state = int(possible[0])
             if len(possible) > 1:
+                from aggmaze.models.sampling import sample_start  # which takes long to import
+
                 state, probability = sample_start(self._starts, self.np_random.random())
         self._starts_at(state)
         if self.render_mode == "human":

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.envs.maze import MazeEnv, Plan, make_plan
-from aggmaze.layouts.measured import heights_from_image, layout_from_heights
-from aggmaze.mazes import Start, TerrainRecipe
+from aggmaze.layouts.given_heights import heights_from_image, layout_from_heights
+from aggmaze.recipes import Start, TerrainRecipe
 
 DEFAULT_SHAPE = (20, 20)
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypedDict
+from typing import Any, NamedTuple, Protocol, Self, TypedDict
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.arrays import own
-
-if TYPE_CHECKING:
-    from aggmaze.mdp import Rows
+from aggmaze.models.rows import Rows
 
 # Rows in single or half precision may miss 1 by so many roundings of a number near 1.
 _ROUNDINGS = 8
@@ -31,7 +29,7 @@ class Tables(TypedDict):
     num_added_states: int
 
 
-class Model(Protocol):
+class SupportsRows(Protocol):
     """What writers ask of a model."""
 
     @property
@@ -75,7 +73,7 @@ class PlainRows(NamedTuple):
     outcome_costs: NDArray[np.float64]
 
 
-def plain_rows(model: Model, lo: int, hi: int) -> PlainRows:
+def plain_rows(model: SupportsRows, lo: int, hi: int) -> PlainRows:
     """Return the rows of the states ``lo`` to ``hi - 1`` for formats without masks.
 
     Every action of a terminal state stays in place at no cost, and an unavailable action of

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from aggmaze.action_values import action_values
 from aggmaze.checks import check_gamma, check_integer
 from aggmaze.env_model import env_model
-from aggmaze.envs.tabular import Model
 from aggmaze.memory import check_memory
+from aggmaze.models.model import Model
 from aggmaze.wrappers.state_values import Values, model_finder, state_of, values_of
 
 # Rows of so many states at a time.

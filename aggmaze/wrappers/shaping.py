@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_gamma
-from aggmaze.envs.tabular import Model
-from aggmaze.mdp import TabularMDP
+from aggmaze.models.model import Model
+from aggmaze.models.tabular import TabularMDP
 from aggmaze.wrappers.state_values import Values, model_finder, state_of, values_of
 
 

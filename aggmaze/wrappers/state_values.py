@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.env_model import env_model
-from aggmaze.envs.tabular import Model
+from aggmaze.models.model import Model
 
 #: Numbers of the states of a model, or what computes them of a model.
 Values = ArrayLike | Callable[[Model], ArrayLike]

@@ -22,8 +22,8 @@ from gymnasium.wrappers import vector as wrappers
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
-from aggmaze.envs.tabular import Model
 from aggmaze.envs.vector import TabularVectorEnv
+from aggmaze.models.model import Model
 from aggmaze.wrappers.encoders import (
     CoordinateEncoder,
     Encoder,

@@ -31,7 +31,7 @@ from rich.table import Table
 
 import planners
 from aggmaze.grid import Grid
-from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
+from aggmaze.recipes import Recipe, StandardRecipe, TerrainRecipe, maze_model
 from planners.aggregation import aggregate_by_value, draw_representatives
 from planners.bellman import local_engine
 

@@ -22,9 +22,9 @@ from scipy.ndimage import gaussian_filter
 
 from aggmaze.cartpole import DEFAULT_BINS, VELOCITY_LIMITS, Cells, Physics, cartpole_model
 from aggmaze.grid import Grid
-from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
 from aggmaze.mdp import TabularMDP
 from aggmaze.move_mdp import MoveMDP
+from aggmaze.recipes import Recipe, StandardRecipe, TerrainRecipe, maze_model
 
 Model = TabularMDP | MoveMDP
 

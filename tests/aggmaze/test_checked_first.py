@@ -13,7 +13,7 @@ import pytest
 import aggmaze
 from aggmaze.envs import maze as maze_module
 from aggmaze.envs import terrain_maze as terrain_module
-from aggmaze.mazes import StandardRecipe, TerrainRecipe
+from aggmaze.recipes import StandardRecipe, TerrainRecipe
 
 BEYOND = 10**400
 

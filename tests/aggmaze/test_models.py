@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import planners
-from aggmaze import Grid, MoveMDP, TabularEnv, TabularMDP, mazes
+from aggmaze import Grid, MoveMDP, TabularEnv, TabularMDP, recipes
 from tests.strategies import (
     distributions,
     finite_costs,
@@ -690,7 +690,7 @@ class TestOwnership:
             passed.extend((successors, costs))
             return MoveMDP(successors, costs, **others)
 
-        monkeypatch.setattr(mazes, "MoveMDP", keep)
+        monkeypatch.setattr(recipes, "MoveMDP", keep)
         model = gym.make(env_id, p=0.9).unwrapped.transition_model()  # type: ignore[attr-defined]
         assert model.successors is passed[0]
         assert model.move_costs is passed[1]

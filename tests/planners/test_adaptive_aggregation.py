@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import planners
 from aggmaze.grid import Grid
-from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
+from aggmaze.recipes import Recipe, StandardRecipe, TerrainRecipe, maze_model
 from planners.bellman import local_engine
 from planners.schedules import ShrinkingEpsilon, epsilon_rule
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import planners
 from aggmaze import MoveMDP
 from aggmaze.grid import Grid
-from aggmaze.mazes import StandardRecipe, maze_model
+from aggmaze.recipes import StandardRecipe, maze_model
 from planners.bellman import local_engine
 from planners.linear.basins import BasinCorrection
 from planners.sweeps.grid_rows import RowSweeps

@@ -27,7 +27,7 @@ from aggmaze.grid import Grid
 from aggmaze.layouts.heights import check_terrain, heights
 from aggmaze.layouts.layout import Layout, open_passages, position
 from aggmaze.layouts.spanning_tree import GENERATORS, open_loops
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.moves import MoveMDP
 
 STARTS = ("corner", "uniform")
 #: One of `STARTS`, or coordinates.

@@ -1,7 +1,6 @@
 """What a uniform number makes happen, compiled: in one environment, or in many at once.
 
-Models, environments and vector environments draw by the same functions.  All of them are in this
-file, since a compiled function on disk does not notice a change in another file's.
+Models, environments and vector environments draw by the same functions.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+from aggmaze import kernel_cache  # noqa: F401  (before any kernel)
 
 
 class Rules(NamedTuple):
@@ -80,7 +81,7 @@ class Batch(NamedTuple):
 
 
 @njit(cache=True, inline="always", error_model="numpy")
-def sample_move(tables, state, action, uniform):  # type: ignore[no-untyped-def]
+def sample_move(tables, state, action, uniform):
     """Return next state, cost and probability of an action in a model of moves.
 
     ``tables`` is ``(successors, move_costs, p, bump_cost)`` of a `MoveMDP`.  Below ``p`` the chosen
@@ -109,7 +110,7 @@ def sample_move(tables, state, action, uniform):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always", error_model="numpy")
-def sample_entry(tables, state, action, uniform):  # type: ignore[no-untyped-def]
+def sample_entry(tables, state, action, uniform):
     """Return next state, cost and probability of an action in a sparse table.
 
     ``tables`` is ``(indptr, indices, probabilities, below, num_bits, costs, num_actions,
@@ -124,7 +125,7 @@ def sample_entry(tables, state, action, uniform):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, inline="always", error_model="numpy")
-def sample_start(tables, uniform):  # type: ignore[no-untyped-def]
+def sample_start(tables, uniform):
     """Return the first state of an episode and its probability.
 
     ``tables`` is ``(starts, probabilities, below, num_bits)``: the states that may be the first,
@@ -137,7 +138,7 @@ def sample_start(tables, uniform):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always", error_model="numpy")
-def _last_at_most(values, first, end, num_bits, limit):  # type: ignore[no-untyped-def]
+def _last_at_most(values, first, end, num_bits, limit):
     """Return the last place, of sorted values between two, whose value is at most the limit.
 
     The first is at most the limit.  Found bit by bit.
@@ -151,7 +152,7 @@ def _last_at_most(values, first, end, num_bits, limit):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def sums_below(indptr, probabilities):  # type: ignore[no-untyped-def]
+def sums_below(indptr, probabilities):
     """Return the sum of the probabilities that come before each one in its row.
 
     It is +inf behind the last possible outcome of a row, to which what its sum lacks of 1 belongs.
@@ -170,7 +171,7 @@ def sums_below(indptr, probabilities):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def all_within(values, below):  # type: ignore[no-untyped-def]
+def all_within(values, below):
     """Return whether all values are in ``[0, below)``."""
     outside = 0
     for i in range(len(values)):
@@ -182,7 +183,7 @@ def all_within(values, below):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def step_moves(tables, terminal, rules, batch):  # type: ignore[no-untyped-def]
+def step_moves(tables, terminal, rules, batch):
     """Advance a batch in a model of moves.
 
     Parameters
@@ -203,7 +204,7 @@ def step_moves(tables, terminal, rules, batch):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def step_own_moves(tables, terminal, rules, batch):  # type: ignore[no-untyped-def]
+def step_own_moves(tables, terminal, rules, batch):
     """Advance a batch in which each environment has moves of its own, as `step_moves`.
 
     ``tables`` is ``(successors, move_costs, p, bump_costs)``, as for `sample_move`, but with costs
@@ -221,7 +222,7 @@ def step_own_moves(tables, terminal, rules, batch):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def step_entries(tables, terminal, rules, batch):  # type: ignore[no-untyped-def]
+def step_entries(tables, terminal, rules, batch):
     """Advance a batch in a sparse table, as `step_moves`; its tables are as for `sample_entry`."""
     states, actions, uniforms = batch.states, batch.actions, batch.uniforms
     costs, probabilities = batch.rewards, batch.probabilities
@@ -233,14 +234,14 @@ def step_entries(tables, terminal, rules, batch):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def draw_starts(tables, uniforms, states, probabilities):  # type: ignore[no-untyped-def]
+def draw_starts(tables, uniforms, states, probabilities):
     """Write the state in which each of N episodes begins, and its probability."""
     for i in range(len(states)):
         states[i], probabilities[i] = sample_start(tables, uniforms[i])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def write_coords(strides, states, coords):  # type: ignore[no-untyped-def]
+def write_coords(strides, states, coords):
     """Write the coordinates of each of N states, shape (N, D)."""
     last = len(strides) - 1
     for i in range(len(states)):
@@ -255,7 +256,7 @@ def write_coords(strides, states, coords):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _settle(terminal, rules, batch):  # type: ignore[no-untyped-def]
+def _settle(terminal, rules, batch):
     """End and begin episodes, where the rewards hold the costs of the steps that were made."""
     limit, same_step = rules.limit, rules.same_step
     states, num_steps, ended = batch.states, batch.num_steps, batch.ended
