@@ -5,22 +5,30 @@ Importing this package registers ``StandardMaze-v0``, ``TerrainMaze-v0``, ``NDMa
 processes, ``aggmaze:StandardMaze-v0`` makes it.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 import gymnasium as _gym
 
-from aggmaze import kernel_cache as _kernel_cache  # noqa: F401  (before any kernel)
-from aggmaze.cartpole import DiscretizedCartPole
-from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
+from aggmaze.envs.discretized_cartpole import DiscretizedCartPoleEnv
 from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.tabular import TabularEnv
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
-from aggmaze.envs.vector import TabularVectorEnv
 from aggmaze.formats.storage import load_model, save_model
 from aggmaze.grid import Grid
+from aggmaze.later import importing_later as _importing_later
 from aggmaze.layouts.layout import Layout
 from aggmaze.layouts.text import layout_from_text, layout_to_text
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
+from aggmaze.wrappers.discretized_cartpole import DiscretizedCartPole
+
+if _TYPE_CHECKING:
+    from aggmaze.envs.vector import TabularVectorEnv
+else:
+    __getattr__, __dir__ = _importing_later(
+        __name__, {"TabularVectorEnv": "aggmaze.envs.vector:TabularVectorEnv"}
+    )
 
 __all__ = [
     "ENV_IDS",
@@ -47,7 +55,10 @@ _ENTRY_POINTS = {
     "StandardMaze-v0": ("standard_maze:StandardMazeEnv", "vector:standard_maze"),
     "TerrainMaze-v0": ("terrain_maze:TerrainMazeEnv", "vector:terrain_maze"),
     "NDMaze-v0": ("nd_maze:NDMazeEnv", "vector:nd_maze"),
-    "DiscretizedCartPole-v0": ("cartpole:DiscretizedCartPoleEnv", "vector:discretized_cartpole"),
+    "DiscretizedCartPole-v0": (
+        "discretized_cartpole:DiscretizedCartPoleEnv",
+        "vector:discretized_cartpole",
+    ),
 }
 
 #: The registered ids.

@@ -33,7 +33,7 @@ def nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maze_module, "layout_from_text", fail)
     monkeypatch.setattr(terrain_module, "layout_from_heights", fail)
     monkeypatch.setattr(terrain_module, "heights_from_image", fail)
-    monkeypatch.setattr("aggmaze.envs.cartpole.cartpole_model", fail)
+    monkeypatch.setattr("aggmaze.envs.discretized_cartpole.cartpole_model", fail)
 
 
 # What is wrong of any maze, whatever the layout.
@@ -153,7 +153,7 @@ class TestMazes:
 
 
 def test_the_chain_of_cartpole(nothing_is_made: None) -> None:
-    make = aggmaze.envs.cartpole.DiscretizedCartPoleEnv
+    make = aggmaze.DiscretizedCartPoleEnv
     with pytest.raises(DrawnError):
         make(bins=(3, 3, 3, 3))
     for name, value in {"render_mode": "rgb", "bins": (3, 3), "limits": (1.0, BEYOND)}.items():
