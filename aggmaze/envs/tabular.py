@@ -216,8 +216,7 @@ class TabularEnv(gym.Env[Any, Any]):
         refuse_other_options(options, self._reset_options)
         if "state" not in options:
             return None
-        num_listed = model.num_states - model.num_added_states
-        state = check_integer("options['state']", options["state"], below=num_listed)
+        state = check_integer("options['state']", options["state"], below=model.num_listed_states)
         if model.terminal[state]:
             raise ValueError(f"options['state'] = {state} is terminal: no episode starts there")
         return state

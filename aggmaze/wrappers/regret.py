@@ -69,9 +69,8 @@ class RegretTable:
                 "computes the values of a model, as planners.with_regret does"
             )
         full = values_of("values", self._given, model)
-        num_listed = model.num_states - model.num_added_states
-        self.regrets = _regrets(model, full, self.gamma)[:num_listed]
-        self.values = full[:num_listed]
+        self.regrets = _regrets(model, full, self.gamma)[: model.num_listed_states]
+        self.values = full[: model.num_listed_states]
         self._model = model
 
 

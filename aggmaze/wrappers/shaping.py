@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -71,15 +72,8 @@ class Potential:
         outcome_costs = rows.outcome_costs - self.shaping(before, self.values[matrix.indices])
         weighted = matrix.data * outcome_costs
         means = sp.csr_array((weighted, matrix.indices, matrix.indptr), shape=matrix.shape)
-        return TabularMDP(
-            matrix,
-            means.sum(axis=1).reshape(rows.costs.shape),
-            action_mask=model.action_mask,
-            terminal=model.terminal,
-            initial=model.initial,
-            outcome_costs=outcome_costs,
-            num_added_states=model.num_added_states,
-        )
+        costs = np.asarray(means.sum(axis=1), np.float64).reshape(rows.costs.shape)
+        return replace(model, costs=costs, outcome_costs=outcome_costs)
 
 
 class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
