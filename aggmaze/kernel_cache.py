@@ -47,7 +47,14 @@ class KernelCache:
 
     @classmethod
     def from_function(cls, function: Callable[..., Any], file: str) -> Any:
-        """Return the locator of a function's cache; None for functions that are not ours."""
+        """Return the locator of a function's cache; None for functions that are not ours.
+
+        Parameters
+        ----------
+        function : callable
+        file : str
+            Where it is defined.
+        """
         if function.__module__.partition(".")[0] not in PACKAGES:
             return None
         others: list[Any] = [other for other in CacheImpl._locator_classes if other is not cls]

@@ -52,13 +52,32 @@ class Recipe(Protocol):
         """What no move costs more than, or pays more than."""
 
     def layout(self, grid: Grid, rng: np.random.Generator) -> Layout:
-        """Draw a layout, its goal at the origin."""
+        """Draw a layout, its goal at the origin.
+
+        Parameters
+        ----------
+        grid : Grid
+        rng : numpy.random.Generator
+        """
 
     def complete(self, plan: Layout, rng: np.random.Generator) -> Layout:
-        """Return a given layout with what it lacks drawn; the very same where it lacks nothing."""
+        """Return a given layout with what it lacks drawn; the very same where it lacks nothing.
+
+        Parameters
+        ----------
+        plan : Layout
+        rng : numpy.random.Generator
+        """
 
     def move_costs(self, layout: Layout, successors: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the cost of each move, shape (S, 2 D), whether it is available or not."""
+        """Return the cost of each move, shape (S, 2 D), whether it is available or not.
+
+        Parameters
+        ----------
+        layout : Layout
+        successors : ndarray of int, shape (S, 2 D)
+            Where each move leads.
+        """
 
 
 @dataclass(frozen=True)

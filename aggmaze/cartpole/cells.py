@@ -42,6 +42,14 @@ class Cells:
     def of(cls, physics: Physics, bins: Iterable[int], limits: Iterable[float] | None) -> Cells:
         """Return the cells of a CartPole, with arguments checked.
 
+        Parameters
+        ----------
+        physics : Physics
+            Of the CartPole.
+        bins : iterable of int
+        limits : iterable of float, optional
+            By default those at which the pole counts as fallen, and `VELOCITY_LIMITS`.
+
         Raises
         ------
         ValueError, TypeError
@@ -115,6 +123,11 @@ class Cells:
 
     def shares(self, low: float, high: float) -> NDArray[np.float64]:
         """Return how a cube, each number between ``low`` and ``high``, spreads over the states.
+
+        Parameters
+        ----------
+        low, high : float
+            Ends of each of the cube's sides.
 
         Returns
         -------

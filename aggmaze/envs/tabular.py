@@ -26,7 +26,15 @@ class Episode:
     terminated: bool = False
 
     def append(self, state: int, reward: float, terminated: bool) -> None:
-        """Add a step."""
+        """Add a step.
+
+        Parameters
+        ----------
+        state : int
+            The next one.
+        reward : float
+        terminated : bool
+        """
         self.trail.append(state)
         self.last_reward = reward
         self.total_reward += reward
@@ -230,7 +238,13 @@ class TabularEnv(gym.Env[Any, Any]):
 
 
 def refuse_other_options(options: Mapping[str, Any], allowed: Iterable[str]) -> None:
-    """Refuse reset options that are not among the allowed ones."""
+    """Refuse reset options that are not among the allowed ones.
+
+    Parameters
+    ----------
+    options : mapping
+    allowed : iterable of str
+    """
     for name in options:
         if name not in allowed:
             raise ValueError(f"unknown reset option {name!r}; allowed: {', '.join(allowed)}")

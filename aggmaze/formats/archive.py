@@ -47,6 +47,16 @@ def write_archive(
     """Write numbers and arrays to an archive, whole or not at all.
 
     The same content makes the same bytes.
+
+    Parameters
+    ----------
+    path : path-like
+    file_format : str
+        One of those that archives have.
+    header : mapping
+        Numbers and texts.
+    arrays : mapping
+        Arrays by their names.
     """
     text = np.array(json.dumps({"format": file_format, **header}))
     with (
@@ -98,6 +108,14 @@ class Archive:
     Made by `open_archive`; every method raises one of the errors of
     `aggmaze.files.DAMAGED` where the archive is
     not what it should be, and `open_archive` adds the name of the file.
+
+    Parameters
+    ----------
+    members : zipfile.ZipFile
+    file_size : int
+        In bytes.
+    what : str
+        What needs memory, as for `check_memory`.
     """
 
     def __init__(self, members: zipfile.ZipFile, file_size: int, what: str) -> None:
@@ -119,7 +137,13 @@ class Archive:
         return f"{name}.npy" in self._members
 
     def scalar(self, name: str, kind: type) -> Any:
-        """Return a number or text of the header, of type ``float``, ``int`` or ``str``."""
+        """Return a number or text of the header, of type ``float``, ``int`` or ``str``.
+
+        Parameters
+        ----------
+        name : str
+        kind : {float, int, str}
+        """
         if name not in self._header:
             raise ValueError(f"{name} is missing")
         value = self._header[name]
@@ -142,7 +166,13 @@ class Archive:
         return str(self._array(name))
 
     def shape(self, name: str, *num_axes: int) -> tuple[int, ...]:
-        """Return the shape that an array declares, with one of the given numbers of axes."""
+        """Return the shape that an array declares, with one of the given numbers of axes.
+
+        Parameters
+        ----------
+        name : str
+        *num_axes : int
+        """
         _, shape = self._declared(name)
         if len(shape) not in num_axes:
             allowed = " or ".join(map(str, num_axes))

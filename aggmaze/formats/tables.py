@@ -49,7 +49,12 @@ class SupportsRows(Protocol):
         """Cost of a step in place that never pays."""
 
     def rows(self, lo: int, hi: int) -> Rows:
-        """Return the rows of the states ``lo`` to ``hi - 1``."""
+        """Return the rows of the states ``lo`` to ``hi - 1``.
+
+        Parameters
+        ----------
+        lo, hi : int
+        """
 
     def validate(self) -> Self:
         """Return the model, or refuse it."""
@@ -79,6 +84,11 @@ def plain_rows(model: SupportsRows, lo: int, hi: int) -> PlainRows:
     Every action of a terminal state stays in place at no cost, and an unavailable action of
     another stays in place at no less than ``idle_cost``, so that it never pays: as the model has
     it where it has it so, and else as a single outcome, which costs 0 or ``idle_cost``.
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    lo, hi : int
     """
     rows = model.rows(lo, hi)
     matrix, num_actions = rows.transitions, model.num_actions
@@ -167,7 +177,18 @@ def expected_costs(
 def table(
     values: ArrayLike, name: str, dtype: Any, shape: tuple[int, ...] | None = None
 ) -> NDArray[Any]:
-    """Return an argument as a read-only table of booleans or real numbers of the given shape."""
+    """Return an argument as a read-only table of booleans or real numbers of the given shape.
+
+    Parameters
+    ----------
+    values : array_like
+    name : str
+        What errors call it.
+    dtype : type
+        ``np.bool_`` or ``np.float64``.
+    shape : tuple of int, optional
+        Any by default.
+    """
     array = np.asarray(values)
     if dtype is np.bool_:
         if array.dtype.kind not in "biu" or not np.isin(array, (0, 1)).all():
@@ -182,7 +203,14 @@ def table(
 def without_rounding(
     probabilities: NDArray[Any], tolerance: float = _ROUNDED
 ) -> NDArray[np.float64]:
-    """Return probabilities in double precision, 0 where rounding has left them below it."""
+    """Return probabilities in double precision, 0 where rounding has left them below it.
+
+    Parameters
+    ----------
+    probabilities : array_like
+    tolerance : float
+        How far below 0 counts as 0.
+    """
     values = np.asarray(probabilities, dtype=np.float64)
     below = (values < 0.0) & (values >= -tolerance)
     return np.where(below, 0.0, values) if below.any() else values
@@ -194,7 +222,17 @@ def check_probabilities(
     row_of_entry: NDArray[np.integer[Any]],
     num_actions: int,
 ) -> None:
-    """Refuse a probability that is none, naming its state and action and the next state."""
+    """Refuse a probability that is none, naming its state and action and the next state.
+
+    Parameters
+    ----------
+    probabilities : ndarray of float, shape (N,)
+    following : ndarray of int, shape (N,)
+        Next states.
+    row_of_entry : ndarray of int, shape (N,)
+        State and action of each as one number.
+    num_actions : int
+    """
     bad = np.flatnonzero(~np.isfinite(probabilities) | (probabilities < 0))
     if len(bad):
         raise ValueError(
@@ -261,7 +299,13 @@ def probability_rows(matrix: Any) -> sp.csr_array:
 
 
 def without_rows(matrix: sp.csr_array, dropped: NDArray[np.bool_]) -> sp.csr_array:
-    """Return a matrix with the marked rows emptied."""
+    """Return a matrix with the marked rows emptied.
+
+    Parameters
+    ----------
+    matrix : sparse array, shape (R, S)
+    dropped : ndarray of bool, shape (R,)
+    """
     counts = np.diff(matrix.indptr)
     kept = ~np.repeat(dropped, counts)
     indptr = np.concatenate([[0], np.cumsum(np.where(dropped, 0, counts))])

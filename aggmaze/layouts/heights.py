@@ -48,7 +48,13 @@ def heights(
 
 
 def check_terrain(terrain: str, smoothness: float | None) -> None:
-    """Refuse what `heights` does not take."""
+    """Refuse what `heights` does not take.
+
+    Parameters
+    ----------
+    terrain : str
+    smoothness : float, optional
+    """
     check_choice("terrain", terrain, TERRAINS)
     if smoothness is None:
         return

@@ -125,7 +125,14 @@ class Layout:
 
 
 def open_passages(grid: Grid, blocked: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-    """Return the passages of a grid without walls, shape (S, D); none lead to what is blocked."""
+    """Return the passages of a grid without walls, shape (S, D); none lead to what is blocked.
+
+    Parameters
+    ----------
+    grid : Grid
+    blocked : ndarray of bool, shape (S,), optional
+        As in `Layout`.
+    """
     _, on_grid = grid.neighbours()
     passages = on_grid[:, 1::2]
     if blocked is None:
@@ -139,7 +146,14 @@ def open_passages(grid: Grid, blocked: NDArray[np.bool_] | None = None) -> NDArr
 
 
 def position(name: str, grid: Grid, coords: ArrayLike) -> int:
-    """Return the state at coordinates; errors name the argument that they come from."""
+    """Return the state at coordinates; errors name the argument that they come from.
+
+    Parameters
+    ----------
+    name : str
+    grid : Grid
+    coords : array_like of int, shape (D,)
+    """
     try:
         return grid.state(coords)
     except ValueError as error:

@@ -20,6 +20,11 @@ def kruskal(grid: Grid, rng: np.random.Generator) -> NDArray[np.bool_]:
 
     Short dead ends and comparatively short paths: depth grows about like the side of the grid.
 
+    Parameters
+    ----------
+    grid : Grid
+    rng : numpy.random.Generator
+
     Returns
     -------
     ndarray of bool, shape (S, D)
@@ -37,6 +42,11 @@ def depth_first(grid: Grid, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Return a spanning tree by a random depth-first walk from the origin.
 
     Long winding corridors: paths visit a large share of all positions.
+
+    Parameters
+    ----------
+    grid : Grid
+    rng : numpy.random.Generator
 
     Returns
     -------

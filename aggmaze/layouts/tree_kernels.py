@@ -10,7 +10,15 @@ from aggmaze import kernel_cache  # noqa: F401  (before any kernel)
 
 @njit(cache=True)
 def join_by_edges(edges, strides, num_states):
-    """Return the passages of the edges that join, in their order, what was apart."""
+    """Return the passages of the edges that join, in their order, what was apart.
+
+    Parameters
+    ----------
+    edges : ndarray of int, shape (E,)
+        ``s * D + k`` for the edge from state ``s`` along axis ``k``.
+    strides : ndarray of int, shape (D,)
+    num_states : int
+    """
     num_dims = len(strides)
     passages = np.zeros((num_states, num_dims), dtype=np.bool_)
     parent = np.arange(num_states).astype(np.int32)
@@ -37,7 +45,15 @@ def join_by_edges(edges, strides, num_states):
 
 @njit(cache=True)
 def walk_by_choices(choices, shape, strides, num_states):
-    """Return the passages of a walk from the origin that goes back where nothing new is near."""
+    """Return the passages of a walk from the origin that goes back where nothing new is near.
+
+    Parameters
+    ----------
+    choices : ndarray of float, shape (S - 1,)
+        Numbers in [0, 1), one for each new position.
+    shape, strides : ndarray of int, shape (D,)
+    num_states : int
+    """
     num_dims = len(shape)
     passages = np.zeros((num_states, num_dims), dtype=np.bool_)
     visited = np.zeros(num_states, dtype=np.bool_)

@@ -126,7 +126,14 @@ def check_distribution(initial: NDArray[np.float64]) -> None:
 
 
 def check_block(lo: int, hi: int, num_states: int) -> None:
-    """Refuse a block of states that is not within the model, or has none."""
+    """Refuse a block of states that is not within the model, or has none.
+
+    Parameters
+    ----------
+    lo, hi : int
+        First state, and the one behind the last.
+    num_states : int
+    """
     if not 0 <= lo < hi <= num_states:
         raise ValueError(f"rows({lo}, {hi}) must satisfy 0 <= lo < hi <= {num_states}")
 

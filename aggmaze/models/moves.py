@@ -198,7 +198,12 @@ class MoveMDP(FiniteMDP):
         return replace(self, move_costs=costs.reshape(self.move_costs.shape), bump_cost=bump_cost)
 
     def rows(self, lo: int, hi: int) -> Rows:
-        """Return the rows of the states ``lo`` to ``hi - 1`` as general sparse rows."""
+        """Return the rows of the states ``lo`` to ``hi - 1`` as general sparse rows.
+
+        Parameters
+        ----------
+        lo, hi : int
+        """
         check_block(lo, hi, self.num_states)
         each_action = np.eye(self.num_actions)[np.newaxis]
         mask = self.available[lo:hi] | self.terminal[lo:hi, np.newaxis]

@@ -10,7 +10,14 @@ from aggmaze import kernel_cache  # noqa: F401  (before any kernel)
 
 @njit(cache=True, nogil=True)
 def row_sums(indptr, indices, probabilities, mask, terminal):
-    """Return what the rows of a sparse table come to, as `aggmaze.models.tabular.RowSums` says."""
+    """Return what the rows of a sparse table come to, as `aggmaze.models.tabular.RowSums` says.
+
+    Parameters
+    ----------
+    indptr, indices, probabilities : ndarray, shapes (S*A + 1,), (nnz,), (nnz,)
+    mask : ndarray of bool, shape (S, A)
+    terminal : ndarray of bool, shape (S,)
+    """
     error = 0.0
     most_left = 0.0
     longest = 0
@@ -58,7 +65,18 @@ def _mix(move_costs, p, s, weights, probabilities):
 
 @njit(cache=True)
 def count_outcomes(successors, move_costs, p, bump, lo, mixtures):
-    """Return where each row of outcomes begins, and at last their number."""
+    """Return where each row of outcomes begins, and at last their number.
+
+    Parameters
+    ----------
+    successors, move_costs : ndarray, shape (B, M)
+        Of the B states of a block.
+    p, bump : float
+    lo : int
+        First state of the block.
+    mixtures : ndarray of float, shape (B or 1, R, M)
+        Weights of the actions in each row of a state.
+    """
     num_states, num_moves = move_costs.shape
     num_rows = mixtures.shape[1]
     indptr = np.zeros(num_states * num_rows + 1, dtype=np.int64)
@@ -88,7 +106,16 @@ def list_outcomes(
     outcome_costs,
     costs,
 ):
-    """Write the outcomes of each row, moves in order and then staying, and their mean cost."""
+    """Write the outcomes of each row, moves in order and then staying, and their mean cost.
+
+    Parameters
+    ----------
+    successors, move_costs, p, bump, lo, mixtures
+        As for `count_outcomes`.
+    outcome_probabilities, outcome_successors, outcome_costs : ndarray, shape (nnz,)
+        Written, as is the next.
+    costs : ndarray of float, shape (B, R)
+    """
     num_states, num_moves = move_costs.shape
     probabilities = np.empty(num_moves)
     count = 0

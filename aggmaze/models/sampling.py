@@ -86,6 +86,13 @@ def sample_move(tables, state, action, uniform):
 
     ``tables`` is ``(successors, move_costs, p, bump_cost)`` of a `MoveMDP`.  Below ``p`` the chosen
     move happens; the rest is split evenly over the other available moves in order of their index.
+
+    Parameters
+    ----------
+    tables : tuple
+    state, action : int
+    uniform : float
+        In [0, 1).
     """
     successors, move_costs, p, bump_cost = tables
     here, move = np.uintp(state), np.uintp(action)
@@ -117,6 +124,13 @@ def sample_entry(tables, state, action, uniform):
     by_entry)`` of a `TabularMDP`: ``below`` are the `sums_below` the probabilities in their row,
     the last place in the longest row takes ``num_bits`` bits, and the costs are one an entry or one
     a row.  Outcomes are taken in the order in which the row stores them.
+
+    Parameters
+    ----------
+    tables : tuple
+    state, action : int
+    uniform : float
+        In [0, 1).
     """
     indptr, indices, probabilities, below, num_bits, costs, num_actions, by_entry = tables
     row = np.uintp(state * num_actions + action)
@@ -131,6 +145,12 @@ def sample_start(tables, uniform):
     ``tables`` is ``(starts, probabilities, below, num_bits)``: the states that may be the first,
     the probability of each and the sum of those before it, and the number of bits of the last
     place among them.
+
+    Parameters
+    ----------
+    tables : tuple
+    uniform : float
+        In [0, 1).
     """
     starts, probabilities, below, num_bits = tables
     k = _last_at_most(below, 0, len(starts), num_bits, uniform)
@@ -156,6 +176,11 @@ def sums_below(indptr, probabilities):
     """Return the sum of the probabilities that come before each one in its row.
 
     It is +inf behind the last possible outcome of a row, to which what its sum lacks of 1 belongs.
+
+    Parameters
+    ----------
+    indptr : ndarray of int, shape (R + 1,)
+    probabilities : ndarray of float, shape (nnz,)
     """
     below = np.empty_like(probabilities)
     for row in range(len(indptr) - 1):
@@ -172,7 +197,13 @@ def sums_below(indptr, probabilities):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def all_within(values, below):
-    """Return whether all values are in ``[0, below)``."""
+    """Return whether all values are in ``[0, below)``.
+
+    Parameters
+    ----------
+    values : ndarray of int, shape (N,)
+    below : int
+    """
     outside = 0
     for i in range(len(values)):
         outside += (values[i] < 0) | (values[i] >= below)
@@ -209,6 +240,11 @@ def step_own_moves(tables, terminal, rules, batch):
 
     ``tables`` is ``(successors, move_costs, p, bump_costs)``, as for `sample_move`, but with costs
     of shape (N, S, M) and (N,).
+
+    Parameters
+    ----------
+    tables, terminal, rules, batch
+        As for `step_moves`, the tables aside.
     """
     successors, move_costs, p, bump_costs = tables
     states, actions, uniforms = batch.states, batch.actions, batch.uniforms
@@ -223,7 +259,13 @@ def step_own_moves(tables, terminal, rules, batch):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def step_entries(tables, terminal, rules, batch):
-    """Advance a batch in a sparse table, as `step_moves`; its tables are as for `sample_entry`."""
+    """Advance a batch in a sparse table, as `step_moves`; its tables are as for `sample_entry`.
+
+    Parameters
+    ----------
+    tables, terminal, rules, batch
+        As for `step_moves`, the tables aside.
+    """
     states, actions, uniforms = batch.states, batch.actions, batch.uniforms
     costs, probabilities = batch.rewards, batch.probabilities
     for i in range(len(states)):
@@ -235,14 +277,32 @@ def step_entries(tables, terminal, rules, batch):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw_starts(tables, uniforms, states, probabilities):
-    """Write the state in which each of N episodes begins, and its probability."""
+    """Write the state in which each of N episodes begins, and its probability.
+
+    Parameters
+    ----------
+    tables : tuple
+        As for `sample_start`.
+    uniforms : ndarray of float, shape (N,)
+        In [0, 1).
+    states, probabilities : ndarray, shape (N,)
+        Written.
+    """
     for i in range(len(states)):
         states[i], probabilities[i] = sample_start(tables, uniforms[i])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def write_coords(strides, states, coords):
-    """Write the coordinates of each of N states, shape (N, D)."""
+    """Write the coordinates of each of N states, shape (N, D).
+
+    Parameters
+    ----------
+    strides : ndarray of int, shape (D,)
+    states : ndarray of int, shape (N,)
+    coords : ndarray of int, shape (N, D)
+        Written.
+    """
     last = len(strides) - 1
     for i in range(len(states)):
         rest = np.uintp(states[i])

@@ -264,7 +264,12 @@ class TabularMDP(FiniteMDP):
         return self
 
     def rows(self, lo: int, hi: int) -> Rows:
-        """Return the rows of the states ``lo`` to ``hi - 1``."""
+        """Return the rows of the states ``lo`` to ``hi - 1``.
+
+        Parameters
+        ----------
+        lo, hi : int
+        """
         check_block(lo, hi, self.num_states)
         num_actions = self.num_actions
         block = self.transitions[lo * num_actions : hi * num_actions]

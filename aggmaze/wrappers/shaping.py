@@ -54,7 +54,13 @@ class Potential:
             self._model, self._shaped = model, None
 
     def shaping(self, before: Any, after: Any) -> Any:
-        """Return what is added to a reward: ``gamma Phi(s') - Phi(s)``, of two potentials."""
+        """Return what is added to a reward: ``gamma Phi(s') - Phi(s)``, of two potentials.
+
+        Parameters
+        ----------
+        before, after : float or ndarray
+            Phi(s) and Phi(s').
+        """
         return self.gamma * after - before
 
     def shaped_model(self) -> TabularMDP:

@@ -48,7 +48,15 @@ def values_of(name: str, given: Values, model: Model) -> NDArray[np.float64]:
 
 
 def state_of(what: str, observation: Any, info: dict[str, Any]) -> int:
-    """Return the state that an environment tells of; errors name what needs it."""
+    """Return the state that an environment tells of; errors name what needs it.
+
+    Parameters
+    ----------
+    what : str
+        Who needs it.
+    observation : object
+    info : dict
+    """
     state = info.get("state", observation)
     if not isinstance(state, int | np.integer):
         raise ValueError(

@@ -56,7 +56,17 @@ _HARMLESS_STEPS = {
 
 
 class StateObservation(_Wrapper):
-    """Observations that an encoder makes of states, what the wrappers below share."""
+    """Observations that an encoder makes of states, what the wrappers below share.
+
+    Parameters
+    ----------
+    env : gymnasium.vector.VectorEnv
+        A `TabularVectorEnv`, possibly under wrappers.
+    make_encoder : callable
+        Makes the encoder of a single environment.
+    **arguments
+        For ``make_encoder``.
+    """
 
     def __init__(
         self, env: VectorEnv[Any, Any, Any], make_encoder: Callable[..., Encoder], **arguments: Any
@@ -121,7 +131,13 @@ class StateObservation(_Wrapper):
 
 
 class CoordinateObservation(StateObservation):
-    """As `aggmaze.wrappers.CoordinateObservation`, for all copies at once."""
+    """As `aggmaze.wrappers.CoordinateObservation`, for all copies at once.
+
+    Parameters
+    ----------
+    env, normalized
+        As there.
+    """
 
     def __init__(self, env: VectorEnv[Any, Any, Any], *, normalized: bool = True) -> None:
         super().__init__(env, CoordinateEncoder.of, normalized=bool(normalized))
@@ -135,14 +151,26 @@ class OneHotObservation(StateObservation):
 
 
 class ImageObservation(StateObservation):
-    """As `aggmaze.wrappers.ImageObservation`, for all copies; they are drawn one by one."""
+    """As `aggmaze.wrappers.ImageObservation`, for all copies; they are drawn one by one.
+
+    Parameters
+    ----------
+    env, size
+        As there.
+    """
 
     def __init__(self, env: VectorEnv[Any, Any, Any], *, size: int = 84) -> None:
         super().__init__(env, ImageEncoder.of, size=size)
 
 
 class LocalViewObservation(StateObservation):
-    """As `aggmaze.wrappers.LocalViewObservation`, for all copies at once."""
+    """As `aggmaze.wrappers.LocalViewObservation`, for all copies at once.
+
+    Parameters
+    ----------
+    env, radius
+        As there.
+    """
 
     def __init__(self, env: VectorEnv[Any, Any, Any], *, radius: int = 2) -> None:
         super().__init__(env, LocalViewEncoder.of, radius=radius)
