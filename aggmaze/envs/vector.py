@@ -555,54 +555,22 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
 
 
 def standard_maze(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
-    """Return N copies of StandardMaze-v0; arguments as for it and `TabularVectorEnv`.
-
-    Parameters
-    ----------
-    num_envs : int
-        N, at least 1.
-    **kwargs
-        Of the environment and of `TabularVectorEnv`.
-    """
+    """Return N copies of StandardMaze-v0; arguments as for it and `TabularVectorEnv`."""
     return _copies(StandardMazeEnv, num_envs, **kwargs)
 
 
 def terrain_maze(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
-    """Return N copies of TerrainMaze-v0; arguments as for it and `TabularVectorEnv`.
-
-    Parameters
-    ----------
-    num_envs : int
-        N, at least 1.
-    **kwargs
-        Of the environment and of `TabularVectorEnv`.
-    """
+    """Return N copies of TerrainMaze-v0; arguments as for it and `TabularVectorEnv`."""
     return _copies(TerrainMazeEnv, num_envs, **kwargs)
 
 
 def nd_maze(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
-    """Return N copies of NDMaze-v0; arguments as for it and `TabularVectorEnv`.
-
-    Parameters
-    ----------
-    num_envs : int
-        N, at least 1.
-    **kwargs
-        Of the environment and of `TabularVectorEnv`.
-    """
+    """Return N copies of NDMaze-v0; arguments as for it and `TabularVectorEnv`."""
     return _copies(NDMazeEnv, num_envs, **kwargs)
 
 
 def discretized_cartpole(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
-    """Return N copies of DiscretizedCartPole-v0; arguments as for it and `TabularVectorEnv`.
-
-    Parameters
-    ----------
-    num_envs : int
-        N, at least 1.
-    **kwargs
-        Of the environment and of `TabularVectorEnv`.
-    """
+    """Return N copies of DiscretizedCartPole-v0; arguments as for it and `TabularVectorEnv`."""
     return _copies(DiscretizedCartPoleEnv, num_envs, **kwargs)
 
 
