@@ -801,6 +801,7 @@ class TestFromGymP:
         num_states = len(env.P)
         assert model.num_added_states == added
         assert model.num_states == num_states + added
+        assert model.num_listed_states == num_states
         assert model.num_actions == env.action_space.n
         expected, costs = read_p(env.P)
         for state, action in expected:
