@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import breadth_first_order
 
 from aggmaze.cartpole.cells import Cells, four_numbers
 from aggmaze.cartpole.physics import AXES, NUM_ACTIONS, Physics
@@ -179,6 +178,8 @@ def _changes(cells: Cells, states: NDArray[np.int64], visits: sp.csr_array) -> N
 
 def _can_fail(model: TabularMDP, failure: int) -> bool:
     """Return whether some policy comes from a first state to the failed one."""
+    from scipy.sparse.csgraph import breadth_first_order  # which takes long to import
+
     transitions = model.transitions
     backwards = sp.csr_array(
         (transitions.data, transitions.indices, transitions.indptr[::NUM_ACTIONS]),

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.csgraph import connected_components
 
 from aggmaze.arrays import own
 from aggmaze.checks import check_integer
@@ -114,6 +113,8 @@ class Layout:
 
     def reaches_goal(self) -> NDArray[np.bool_]:
         """Return from which positions passages lead to the goal, shape (S,)."""
+        from scipy.sparse.csgraph import connected_components  # which takes long to import
+
         num_states = self.grid.num_states
         neighbours = np.arange(num_states)[:, np.newaxis] + np.array(self.grid.strides)
         joined = neighbours[self.passages]
