@@ -1,7 +1,7 @@
 """Names of a package that are imported when they are first asked for.
 
-What is compiled needs numba, which takes about as long to import as numpy, scipy and Gymnasium
-together: who only makes environments, or reads models, does without.
+What is compiled needs numba, which takes long to import: who makes environments and compiles
+nothing does without.
 """
 
 from __future__ import annotations
