@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import gymnasium as _gym
 
-from aggmaze.envs.discretized_cartpole import DiscretizedCartPoleEnv
+from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
 from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.tabular import TabularEnv
@@ -55,10 +55,7 @@ _ENTRY_POINTS = {
     "StandardMaze-v0": ("standard_maze:StandardMazeEnv", "vector:standard_maze"),
     "TerrainMaze-v0": ("terrain_maze:TerrainMazeEnv", "vector:terrain_maze"),
     "NDMaze-v0": ("nd_maze:NDMazeEnv", "vector:nd_maze"),
-    "DiscretizedCartPole-v0": (
-        "discretized_cartpole:DiscretizedCartPoleEnv",
-        "vector:discretized_cartpole",
-    ),
+    "DiscretizedCartPole-v0": ("cartpole:DiscretizedCartPoleEnv", "vector:discretized_cartpole"),
 }
 
 #: The registered ids.

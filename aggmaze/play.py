@@ -21,7 +21,7 @@ from aggmaze import keys
 from aggmaze.action_values import action_values
 from aggmaze.checks import check_integer
 from aggmaze.env_settings import make_env
-from aggmaze.envs.discretized_cartpole import DiscretizedCartPoleEnv
+from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
 from aggmaze.envs.maze import MazeEnv
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP

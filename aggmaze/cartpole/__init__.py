@@ -18,9 +18,19 @@ in its cell it is; how well a policy of the chain does there is found by running
 the chain.
 """
 
+from typing import TYPE_CHECKING
+
 from aggmaze.cartpole.cells import DEFAULT_BINS, VELOCITY_LIMITS, Cells
 from aggmaze.cartpole.chain import DEFAULT_SUB_POINTS, cartpole_model, check_sub_points
 from aggmaze.cartpole.physics import ACTION_NAMES, AXES, NUM_ACTIONS, Advanced, Physics
+from aggmaze.later import importing_later
+
+if not TYPE_CHECKING:
+    # Where specs that are kept in files look for the wrapper.
+    __getattr__, __dir__ = importing_later(
+        __name__,
+        {"DiscretizedCartPole": "aggmaze.wrappers.discretized_cartpole:DiscretizedCartPole"},
+    )
 
 __all__ = [
     "ACTION_NAMES",

@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_integer
-from aggmaze.envs.discretized_cartpole import DiscretizedCartPoleEnv
+from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
 from aggmaze.envs.maze import NOTHING_DRAWN, MazeEnv
 from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv

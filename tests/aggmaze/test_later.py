@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
 import aggmaze
 import aggmaze.envs
@@ -48,6 +50,17 @@ def test_names_are_found_and_listed() -> None:
     assert set(dir(aggmaze)) >= {*aggmaze.__all__, "__version__"}
     assert set(dir(aggmaze.wrappers)) >= set(aggmaze.wrappers.__all__)
     assert "vector" in dir(aggmaze.envs)
+
+
+def test_specs_kept_in_files_find_the_wrapper_of_cartpole() -> None:
+    env = aggmaze.DiscretizedCartPole(gym.make("CartPole-v1"), bins=(3, 3, 3, 3))
+    assert env.spec is not None
+    found, where = env.spec.to_json(), "aggmaze.wrappers.discretized_cartpole:"
+    assert where in found
+    kept = EnvSpec.from_json(found.replace(where, "aggmaze.cartpole:"))
+    remade = gym.make(kept)
+    assert isinstance(remade, aggmaze.DiscretizedCartPole)
+    assert remade.cells == env.cells
 
 
 @pytest.mark.parametrize("package", [aggmaze, aggmaze.envs, aggmaze.wrappers])

@@ -33,7 +33,7 @@ def nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maze_module, "layout_from_text", fail)
     monkeypatch.setattr(terrain_module, "layout_from_heights", fail)
     monkeypatch.setattr(terrain_module, "heights_from_image", fail)
-    monkeypatch.setattr("aggmaze.envs.discretized_cartpole.cartpole_model", fail)
+    monkeypatch.setattr("aggmaze.envs.cartpole.cartpole_model", fail)
 
 
 # What is wrong of any maze, whatever the layout.
