@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from aggmaze.arrays import lock
 from aggmaze.checks import check_integer, check_uniform
-from aggmaze.formats.exports import Exports
+from aggmaze.formats.discrete_dp import to_quantecon
+from aggmaze.formats.gym_table import GymP, to_gym_P
+from aggmaze.formats.matrices import to_mdptoolbox
+from aggmaze.formats.tables import SupportsRows
 from aggmaze.models.rows import ROW_SUM_TOLERANCE, Rows
 
 
-class FiniteMDP(Exports):
+class FiniteMDP:
     """A finite Markov decision process whose arrays are its own and read-only: copies share them.
 
     The two kinds of models are its subclasses; what they hold is theirs.
@@ -75,6 +78,18 @@ class FiniteMDP(Exports):
         action = check_integer("action", action, below=self.num_actions)
         check_uniform("uniform", uniform)
         return self.draw(self.sampling_tables, state, action, uniform)
+
+    def to_gym_P(self: SupportsRows) -> GymP:  # noqa: N802 (P is the attribute's name)
+        """Return Gymnasium's table ``P``: see `aggmaze.formats.to_gym_P`."""
+        return to_gym_P(self)
+
+    def to_mdptoolbox(self: SupportsRows) -> tuple[list[sp.csr_matrix], NDArray[np.float64]]:
+        """Return MDPtoolbox's pair ``(P, R)``: see `aggmaze.formats.to_mdptoolbox`."""
+        return to_mdptoolbox(self)
+
+    def to_quantecon(self: SupportsRows, gamma: float) -> Any:
+        """Return QuantEcon's ``DiscreteDP``: see `aggmaze.formats.to_quantecon`."""
+        return to_quantecon(self, gamma)
 
     def validate(self) -> Self:
         """Check the contents of the model and return it; once is enough, since it can't change.
