@@ -6,8 +6,8 @@ a file with kernels makes a folder of its own, below the place that numba choose
 ``__pycache__``, ``NUMBA_CACHE_DIR`` or the user's cache.  So processes of old and of new code do
 not meet in one either.
 
-Importing this module, which the package does before any kernel is defined, puts that in effect, for
-kernels of this project only.
+Importing this module puts that in effect, for kernels of this project only.  Each file with kernels
+in `aggmaze`, and the package `planners`, does so before any kernel is defined.
 """
 
 from __future__ import annotations
