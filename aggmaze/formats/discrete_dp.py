@@ -34,13 +34,7 @@ def is_discrete_dp(source: Any) -> bool:
 
 
 def read_discrete_dp(ddp: Any, terminal: ArrayLike | None, initial: ArrayLike | None) -> Tables:
-    """Return the tables of `TabularMDP.from_quantecon`.
-
-    Parameters
-    ----------
-    ddp, terminal, initial
-        As there.
-    """
+    """Return the tables of `TabularMDP.from_quantecon`."""
     if not is_discrete_dp(ddp):
         raise TypeError(f"expected a quantecon.markov.DiscreteDP, got {type(ddp).__name__}")
     R = np.asarray(ddp.R, dtype=np.float64)

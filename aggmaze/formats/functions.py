@@ -25,11 +25,6 @@ def read_function(
     """Return the tables of `TabularMDP.from_function`.
 
     And the states, shape (S,), some of whose outcomes do not say whether the episode ends.
-
-    Parameters
-    ----------
-    num_states, num_actions, fn, initial
-        As there.
     """
     num_states = check_integer("num_states", num_states, least=1)
     num_actions = check_integer("num_actions", num_actions, least=1)

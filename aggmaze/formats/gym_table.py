@@ -28,13 +28,7 @@ def read_gym_P(  # noqa: N802 (P is the attribute's name)
     P: Mapping[int, Mapping[int, Sequence[Outcome]]] | Sequence[Sequence[Sequence[Outcome]]],
     initial: ArrayLike | None,
 ) -> Tables:
-    """Return the tables of `TabularMDP.from_gym_P`.
-
-    Parameters
-    ----------
-    P, initial
-        As there.
-    """
+    """Return the tables of `TabularMDP.from_gym_P`."""
     rows, num_actions = _rows(P)
     table = _table(rows, num_actions)
     counts = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))

@@ -46,13 +46,7 @@ def read_matrices(
     terminal: ArrayLike | None,
     initial: ArrayLike | None,
 ) -> Tables:
-    """Return the tables of `TabularMDP.from_matrices`.
-
-    Parameters
-    ----------
-    P, costs, rewards, order, action_mask, terminal, initial
-        As there.
-    """
+    """Return the tables of `TabularMDP.from_matrices`."""
     if (costs is None) == (rewards is None):
         raise ValueError("give exactly one of costs and rewards")
     if order is not None:
@@ -109,13 +103,7 @@ def read_matrices(
 def read_mdptoolbox(
     P: Any, R: Any, terminal: ArrayLike | None, initial: ArrayLike | None
 ) -> Tables:
-    """Return the tables of `TabularMDP.from_mdptoolbox`.
-
-    Parameters
-    ----------
-    P, R, terminal, initial
-        As there.
-    """
+    """Return the tables of `TabularMDP.from_mdptoolbox`."""
     order = None if _sequence(P) is not None else _order_of(_numbers(P, "P"), R)
     return read_matrices(
         P, costs=None, rewards=R, order=order, action_mask=None, terminal=terminal, initial=initial

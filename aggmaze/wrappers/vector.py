@@ -131,13 +131,7 @@ class StateObservation(_Wrapper):
 
 
 class CoordinateObservation(StateObservation):
-    """As `aggmaze.wrappers.CoordinateObservation`, for all copies at once.
-
-    Parameters
-    ----------
-    env, normalized
-        As there.
-    """
+    """As `aggmaze.wrappers.CoordinateObservation`, for all copies at once."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any], *, normalized: bool = True) -> None:
         super().__init__(env, CoordinateEncoder.of, normalized=bool(normalized))
@@ -151,26 +145,14 @@ class OneHotObservation(StateObservation):
 
 
 class ImageObservation(StateObservation):
-    """As `aggmaze.wrappers.ImageObservation`, for all copies; they are drawn one by one.
-
-    Parameters
-    ----------
-    env, size
-        As there.
-    """
+    """As `aggmaze.wrappers.ImageObservation`, for all copies; they are drawn one by one."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any], *, size: int = 84) -> None:
         super().__init__(env, ImageEncoder.of, size=size)
 
 
 class LocalViewObservation(StateObservation):
-    """As `aggmaze.wrappers.LocalViewObservation`, for all copies at once.
-
-    Parameters
-    ----------
-    env, radius
-        As there.
-    """
+    """As `aggmaze.wrappers.LocalViewObservation`, for all copies at once."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any], *, radius: int = 2) -> None:
         super().__init__(env, LocalViewEncoder.of, radius=radius)
