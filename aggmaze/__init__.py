@@ -5,22 +5,30 @@ Importing this package registers ``StandardMaze-v0``, ``TerrainMaze-v0``, ``NDMa
 processes, ``aggmaze:StandardMaze-v0`` makes it.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 import gymnasium as _gym
 
-from aggmaze import kernel_cache as _kernel_cache  # noqa: F401  (before any kernel)
-from aggmaze.cartpole import DiscretizedCartPole
 from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
 from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.tabular import TabularEnv
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
-from aggmaze.envs.vector import TabularVectorEnv
+from aggmaze.formats.storage import load_model, save_model
 from aggmaze.grid import Grid
+from aggmaze.later import importing_later as _importing_later
 from aggmaze.layouts.layout import Layout
 from aggmaze.layouts.text import layout_from_text, layout_to_text
-from aggmaze.mdp import TabularMDP
-from aggmaze.move_mdp import MoveMDP
-from aggmaze.storage import load_model, save_model
+from aggmaze.models.moves import MoveMDP
+from aggmaze.models.tabular import TabularMDP
+from aggmaze.wrappers.discretized_cartpole import DiscretizedCartPole
+
+if _TYPE_CHECKING:
+    from aggmaze.envs.vector import TabularVectorEnv
+else:
+    __getattr__, __dir__ = _importing_later(
+        __name__, {"TabularVectorEnv": "aggmaze.envs.vector:TabularVectorEnv"}
+    )
 
 __all__ = [
     "ENV_IDS",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.mdp import TabularMDP
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.model import Model
 
 
 def action_values(
-    model: TabularMDP | MoveMDP, values: NDArray[np.float64], gamma: float, lo: int, hi: int
+    model: Model, values: NDArray[np.float64], gamma: float, lo: int, hi: int
 ) -> NDArray[np.float64]:
     """Return ``c(s,a) + gamma sum_s' P(s'|s,a) V(s')`` of the states ``lo`` to ``hi - 1``.
 

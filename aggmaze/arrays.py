@@ -13,6 +13,11 @@ def own(values: ArrayLike, dtype: DTypeLike) -> NDArray[Any]:
 
     A copy, so that what the caller does to its own array later changes nothing; one that nobody
     can write to already is shared.
+
+    Parameters
+    ----------
+    values : array_like
+    dtype : dtype_like
     """
     array = np.asarray(values)
     if array.dtype == dtype and array.flags.c_contiguous and _is_locked(array):
@@ -30,6 +35,13 @@ def lock(array: NDArray[Any]) -> NDArray[Any]:
         part.flags.writeable = False
         part = part.base
     return array
+
+
+def readonly(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of an array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _is_locked(array: NDArray[Any]) -> bool:

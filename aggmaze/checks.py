@@ -12,7 +12,15 @@ from typing import Any
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Refuse a value that is not one of the choices, listing them."""
+    """Refuse a value that is not one of the choices, listing them.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls it.
+    value : object
+    choices : iterable of str
+    """
     names = list(choices)
     if value not in names:
         hint = did_you_mean(value, names)
@@ -20,25 +28,52 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
 
 
 def did_you_mean(value: Any, choices: Iterable[str]) -> str:
-    """Return the end of a message that suggests the choice nearest to a value; "" if none is."""
+    """Return the end of a message that suggests the choice nearest to a value; "" if none is.
+
+    Parameters
+    ----------
+    value : object
+    choices : iterable of str
+    """
     close = difflib.get_close_matches(str(value), list(choices), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def check_finite(name: str, value: Any) -> None:
-    """Refuse what is not a finite real number."""
+    """Refuse what is not a finite real number.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls it.
+    value : object
+    """
     if not math.isfinite(as_float(value)):
         raise ValueError(f"{name} must be a finite number, got {shown(value)}")
 
 
 def check_positive(name: str, value: Any) -> None:
-    """Refuse what is not a finite real number above 0."""
+    """Refuse what is not a finite real number above 0.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls it.
+    value : object
+    """
     if not 0.0 < as_float(value) < math.inf:
         raise ValueError(f"{name} must be positive and finite, got {shown(value)}")
 
 
 def check_not_negative(name: str, value: Any) -> None:
-    """Refuse what is not a finite real number, 0 or more."""
+    """Refuse what is not a finite real number, 0 or more.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls it.
+    value : object
+    """
     if not 0.0 <= as_float(value) < math.inf:
         raise ValueError(f"{name} must be finite and not negative, got {shown(value)}")
 
@@ -53,19 +88,40 @@ def check_time_limit(value: Any) -> None:
 
 
 def check_share(name: str, value: Any) -> None:
-    """Refuse what is not a number in [0, 1]."""
+    """Refuse what is not a number in [0, 1].
+
+    Parameters
+    ----------
+    name : str
+        What the error calls it.
+    value : object
+    """
     if not 0.0 <= as_float(value) <= 1.0:
         raise ValueError(f"{name} must be in [0, 1], got {shown(value)}")
 
 
 def check_chance(name: str, value: Any) -> None:
-    """Refuse what is not a number in (0, 1]."""
+    """Refuse what is not a number in (0, 1].
+
+    Parameters
+    ----------
+    name : str
+        What the error calls it.
+    value : object
+    """
     if not 0.0 < as_float(value) <= 1.0:
         raise ValueError(f"{name} must be in (0, 1], got {shown(value)}")
 
 
 def check_uniform(name: str, value: Any) -> None:
-    """Refuse what is not a number in [0, 1), as a generator draws it."""
+    """Refuse what is not a number in [0, 1), as a generator draws it.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls it.
+    value : object
+    """
     if not 0.0 <= as_float(value) < 1.0:
         raise ValueError(f"{name} must be in [0, 1), got {shown(value)}")
 
@@ -74,6 +130,15 @@ def check_integer(name: str, value: Any, least: int = 0, below: int | None = Non
     """Return an integer at least ``least`` and below ``below``, and refuse anything else.
 
     Numpy integers and integer arrays without axes, as Stable-Baselines3 gives them, will do.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls it.
+    value : object
+    least : int
+    below : int, optional
+        No limit by default.
     """
     allowed = f"at least {least}" if below is None else f"in [{least}, {below})"
     try:

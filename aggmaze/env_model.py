@@ -8,8 +8,8 @@ import gymnasium as gym
 from gymnasium import wrappers
 
 from aggmaze.dynamics import contradiction
-from aggmaze.mdp import TabularMDP
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.model import Model
+from aggmaze.models.tabular import TabularMDP
 
 
 class NoModelError(TypeError, ValueError):
@@ -38,7 +38,7 @@ _HARMLESS_STEPS = {
 }
 
 
-def env_model(env: gym.Env[Any, Any]) -> TabularMDP | MoveMDP:
+def env_model(env: gym.Env[Any, Any]) -> Model:
     """Return the validated model of an environment, possibly under wrappers.
 
     Parameters
@@ -71,7 +71,7 @@ def env_model(env: gym.Env[Any, Any]) -> TabularMDP | MoveMDP:
         inner = inner.env
     if hasattr(inner, "transition_model"):
         model = inner.transition_model()
-        if not isinstance(model, TabularMDP | MoveMDP):
+        if not isinstance(model, Model):
             raise TypeError(
                 f"transition_model() of {_name(env)} must return a TabularMDP or a MoveMDP, got "
                 f"{type(model).__name__}"

@@ -6,8 +6,8 @@ a file with kernels makes a folder of its own, below the place that numba choose
 ``__pycache__``, ``NUMBA_CACHE_DIR`` or the user's cache.  So processes of old and of new code do
 not meet in one either.
 
-Importing this module, which the package does before any kernel is defined, puts that in effect, for
-kernels of this project only.
+Importing this module puts that in effect, for kernels of this project only.  Each file with kernels
+in `aggmaze`, and the package `planners`, does so before any kernel is defined.
 """
 
 from __future__ import annotations
@@ -47,7 +47,14 @@ class KernelCache:
 
     @classmethod
     def from_function(cls, function: Callable[..., Any], file: str) -> Any:
-        """Return the locator of a function's cache; None for functions that are not ours."""
+        """Return the locator of a function's cache; None for functions that are not ours.
+
+        Parameters
+        ----------
+        function : callable
+        file : str
+            Where it is defined.
+        """
         if function.__module__.partition(".")[0] not in PACKAGES:
             return None
         others: list[Any] = [other for other in CacheImpl._locator_classes if other is not cls]

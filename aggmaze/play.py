@@ -20,12 +20,12 @@ import aggmaze
 from aggmaze import keys
 from aggmaze.action_values import action_values
 from aggmaze.checks import check_integer
+from aggmaze.env_settings import make_env
 from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
 from aggmaze.envs.maze import MazeEnv
-from aggmaze.envs.tabular import Model
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.model import Model
+from aggmaze.models.moves import MoveMDP
 from aggmaze.rendering.window import Key, Window
-from aggmaze.settings import make_env
 from aggmaze.summary import in_one_line
 
 _FRAMES_PER_SECOND = 60

@@ -6,6 +6,7 @@
 >>> rollouts = planners.rollout(env, result, episodes=10, seed=0)
 """
 
+from aggmaze import kernel_cache as _kernel_cache  # noqa: F401  (before any kernel)
 from aggmaze.env_model import NoModelError
 from planners.adapters import as_model
 from planners.advice import with_regret, with_shaping

@@ -11,9 +11,9 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_choice
+from aggmaze.models.model import Model
 from aggmaze.play import Advice, Adviser
 from aggmaze.wrappers import PotentialShaping, RegretWrapper, vector
-from planners.engine import Model
 from planners.policies import steps_to_terminal
 from planners.solve import solve
 

@@ -12,8 +12,8 @@ import numpy as np
 from numba import njit
 
 from aggmaze.mdp import readonly
+from aggmaze.models.model import Model
 from aggmaze.move_mdp import MoveMDP
-from planners.engine import Model
 from planners.sweeps.orders import coprime_step, grid_shape
 
 #: Number of states that are looked at more closely.

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.mdp import TabularMDP, readonly
+from aggmaze.models.model import Model
 from aggmaze.move_mdp import MoveMDP
-from planners.engine import WHOLE, LocalEngine, Model, Parts, Sweep
+from planners.engine import WHOLE, LocalEngine, Parts, Sweep
 from planners.kernels import compiling, moves, sparse
 from planners.kernels.pieces import IN_ORDER, UNIT_ROUNDOFF
 from planners.kernels.tables import Moves, Outcomes

@@ -24,14 +24,14 @@ from typer.core import TyperCommand, TyperGroup
 
 import aggmaze
 from aggmaze.checks import check_gamma, check_integer
+from aggmaze.env_settings import make_env, parse_settings
+from aggmaze.formats.storage import load_gym_P, load_model, save_gym_P, save_model
+from aggmaze.models.model import Model
 from aggmaze.play import play
-from aggmaze.settings import make_env, parse_settings
-from aggmaze.storage import load_gym_P, load_model, save_gym_P, save_model
 from planners.adapters import as_model
 from planners.advice import adviser
 from planners.arrival import Arrival, arrival, describe_arrival
 from planners.budget import Clock
-from planners.engine import Model
 from planners.iterate import Progress
 from planners.kernels.threads import num_cores
 from planners.plotting import check_matplotlib, figure_format, plot_plan, save_figure

@@ -20,11 +20,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.mdp import TabularMDP
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.model import Model
 from planners.kernels.tables import Moves, Outcomes
-
-Model = TabularMDP | MoveMDP
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from aggmaze.checks import check_gamma, check_positive
+from aggmaze.models.model import Model
 from planners.adapters import as_model
 from planners.bellman import local_engine
 from planners.certificate import Certifier
-from planners.engine import Model
 from planners.solve import solve
 
 # Relative accuracy of the scale, where float64 can certify it.

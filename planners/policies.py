@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import as_float, check_gamma, is_real
 from aggmaze.mdp import TabularMDP
+from aggmaze.models.model import Model
 from aggmaze.move_mdp import MoveMDP
 from planners.adapters import as_model
 from planners.bellman import local_engine
-from planners.engine import Engine, Model
+from planners.engine import Engine
 from planners.kernels.compiling import interruptible
 from planners.result import SolveResult
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.files import Expected, open_archive, write_archive
+from aggmaze.formats.archive import Expected, open_archive, write_archive
 
 _FORMAT = "aggmaze result 1"
 

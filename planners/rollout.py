@@ -28,9 +28,9 @@ from numpy.typing import ArrayLike, NDArray
 from aggmaze.checks import check_gamma, check_integer, check_time_limit
 from aggmaze.env_model import NoModelError
 from aggmaze.envs.tabular import TabularEnv
+from aggmaze.models.model import Model
 from planners.adapters import as_model
 from planners.budget import Clock
-from planners.engine import Model
 from planners.evaluation import evaluate
 from planners.kernels.compiling import interruptible
 from planners.kernels.pieces import UNIT_ROUNDOFF

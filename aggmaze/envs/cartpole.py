@@ -9,17 +9,12 @@ import numpy as np
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.cartpole import (
-    ACTION_NAMES,
-    DEFAULT_BINS,
-    DEFAULT_SUB_POINTS,
-    Cells,
-    Physics,
-    cartpole_model,
-)
+from aggmaze.cartpole.cells import DEFAULT_BINS, Cells
+from aggmaze.cartpole.chain import DEFAULT_SUB_POINTS, cartpole_model
+from aggmaze.cartpole.physics import ACTION_NAMES, Physics
 from aggmaze.envs.tabular import TabularEnv
 from aggmaze.keys import axis_keys, describe_keys
-from aggmaze.rendering import cartpole as pictures
+from aggmaze.rendering import cart as pictures
 from aggmaze.rendering.overlay import Overlay
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,14 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_integer
-from aggmaze.envs.tabular import Model, TabularEnv, refuse_other_options
+from aggmaze.envs.tabular import TabularEnv, refuse_other_options
 from aggmaze.grid import Grid
 from aggmaze.keys import axis_keys, describe_keys
 from aggmaze.layouts.layout import Layout, position
 from aggmaze.layouts.text import layout_from_text
-from aggmaze.mazes import Recipe, Start, check_rules, maze_model, start_distribution
 from aggmaze.memory import check_memory
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.model import Model
+from aggmaze.models.moves import MoveMDP
+from aggmaze.recipes import MazeOptions, maze_model, start_distribution
 from aggmaze.rendering import ansi
 from aggmaze.rendering.overlay import Overlay
 from aggmaze.rendering.raster import Raster
@@ -60,16 +60,8 @@ class MazeEnv(TabularEnv):
     ----------
     find_plan : callable
         Returns the `Plan`; called once the arguments that depend on no plan are checked.
-    recipe : Recipe
-        Draws what the plan leaves open and prices the moves.
-    layout_seed : int
-        Seeds what is drawn; a seed given to `reset` never changes it.
-    goal : sequence of int, optional
-        Coordinates; by default the goal of the plan, or else the origin.
-    start : {"corner", "uniform"} or sequence of int
-        As for `aggmaze.mazes.maze_model`; with "corner", the start of the plan comes first.
-    p, cost_scale
-        As for `aggmaze.mazes.maze_model`.
+    options : MazeOptions
+        Checked already.  With the start "corner", that of the plan comes first.
     render_mode : {"human", "rgb_array", "ansi"}, optional
     """
 
@@ -79,33 +71,25 @@ class MazeEnv(TabularEnv):
     def __init__(
         self,
         find_plan: Callable[[], Plan],
-        recipe: Recipe,
+        options: MazeOptions,
         *,
-        layout_seed: int = 0,
-        p: float = 1.0,
-        start: Start = "corner",
-        goal: Sequence[int] | None = None,
-        cost_scale: float = 1.0,
         render_mode: str | None = None,
     ) -> None:
         # Arguments are checked before work is done: what needs no plan, the plan, then the rest.
         self.check_render_mode(render_mode)
-        check_integer("layout_seed", layout_seed)
-        check_rules(recipe, p, start, cost_scale)
         plan = find_plan()
         self.grid = plan.grid
-        self._recipe = recipe
         self._given = plan.layout
         self._goal = 0 if plan.layout is None else plan.layout.goal
-        if goal is not None:
-            self._goal = position("goal", plan.grid, goal)
+        if options.goal is not None:
+            self._goal = position("goal", plan.grid, options.goal)
             if plan.layout is not None:
                 self._given = replace(plan.layout, goal=self._goal)
-        if plan.start is not None and isinstance(start, str) and start == "corner":
-            start = plan.start
+        if plan.start is not None and isinstance(options.start, str) and options.start == "corner":
+            options = replace(options, start=plan.start)
         blocked = None if plan.layout is None else plan.layout.blocked
-        start_distribution(self.grid, self._goal, blocked, start)
-        self._p, self._start, self._cost_scale = p, copy.copy(start), cost_scale
+        start_distribution(self.grid, self._goal, blocked, options.start)
+        self._options = options
         self._overlay = Overlay()
         self._follows_policy = False
         self._raster: Raster | None = None
@@ -115,9 +99,9 @@ class MazeEnv(TabularEnv):
         # Coordinates of the first position of each line along the last axis.
         self._line_length = plan.grid.shape[-1]
         self._lines = plan.grid.coords(np.arange(0, plan.grid.num_states, self._line_length))
-        self._layout = self._draw_layout(layout_seed)
-        if layout_seed != 0 and self._layout is self._given:
-            raise ValueError(f"layout_seed={layout_seed!r} {NOTHING_DRAWN}")
+        self._layout = self._draw_layout(options.layout_seed)
+        if options.layout_seed != 0 and not self.is_drawn:
+            raise ValueError(f"layout_seed={options.layout_seed!r} {NOTHING_DRAWN}")
         super().__init__(self._model_of(self._layout), render_mode=render_mode)
 
     @property
@@ -261,15 +245,15 @@ class MazeEnv(TabularEnv):
         return replace(overlay, path=np.array(path))
 
     def _draw_layout(self, layout_seed: int) -> Layout:
-        rng = np.random.default_rng(layout_seed)
+        rng, recipe = np.random.default_rng(layout_seed), self._options.recipe
         if self._given is not None:
-            return self._recipe.complete(self._given, rng)
-        layout = self._recipe.layout(self.grid, rng)
-        return replace(layout, goal=self._goal)
+            return recipe.complete(self._given, rng)
+        return replace(recipe.layout(self.grid, rng), goal=self._goal)
 
     def _model_of(self, layout: Layout) -> MoveMDP:
+        asked = self._options
         return maze_model(
-            layout, self._recipe, p=self._p, start=self._start, cost_scale=self._cost_scale
+            layout, asked.recipe, p=asked.p, start=asked.start, cost_scale=asked.cost_scale
         )
 
     def _requested_start(self, options: Mapping[str, Any], model: Model) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from aggmaze.checks import check_choice
 from aggmaze.envs.maze import MazeEnv, make_plan, refuse_beside_layout
-from aggmaze.mazes import Recipe, StandardRecipe, Start, TerrainRecipe
+from aggmaze.recipes import MazeOptions, Recipe, StandardRecipe, Start, TerrainRecipe
 
 DEFAULT_SHAPE = (6, 6, 6)
 
@@ -181,11 +181,6 @@ class NDMazeEnv(MazeEnv):
         )
         super().__init__(
             lambda: make_plan(shape, layout, default_shape=DEFAULT_SHAPE),
-            recipe,
-            layout_seed=layout_seed,
-            p=p,
-            start=start,
-            goal=goal,
-            cost_scale=cost_scale,
+            MazeOptions(recipe, layout_seed, p, start, goal, cost_scale),
             render_mode=render_mode,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from aggmaze.envs.maze import MazeEnv, make_plan, refuse_beside_layout
-from aggmaze.mazes import StandardRecipe, Start
+from aggmaze.recipes import MazeOptions, StandardRecipe, Start
 
 DEFAULT_SHAPE = (20, 20)
 
@@ -143,11 +143,6 @@ class StandardMazeEnv(MazeEnv):
         refuse_beside_layout(layout, generator=(generator, "kruskal"), loops=(loops, 0.0))
         super().__init__(
             lambda: make_plan(shape, layout, default_shape=DEFAULT_SHAPE, num_dims=2),
-            recipe,
-            layout_seed=layout_seed,
-            p=p,
-            start=start,
-            goal=goal,
-            cost_scale=cost_scale,
+            MazeOptions(recipe, layout_seed, p, start, goal, cost_scale),
             render_mode=render_mode,
         )

@@ -12,12 +12,8 @@ from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
 from aggmaze.formats.gym_table import GymP
-from aggmaze.mdp import TabularMDP
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.model import Model
 from aggmaze.rendering.window import Window
-from aggmaze.sampling import sample_start
-
-Model = TabularMDP | MoveMDP
 
 
 @dataclass
@@ -30,7 +26,15 @@ class Episode:
     terminated: bool = False
 
     def append(self, state: int, reward: float, terminated: bool) -> None:
-        """Add a step."""
+        """Add a step.
+
+        Parameters
+        ----------
+        state : int
+            The next one.
+        reward : float
+        terminated : bool
+        """
         self.trail.append(state)
         self.last_reward = reward
         self.total_reward += reward
@@ -132,6 +136,8 @@ class TabularEnv(gym.Env[Any, Any]):
             possible = self._starts[0]
             state = int(possible[0])
             if len(possible) > 1:
+                from aggmaze.models.sampling import sample_start  # which takes long to import
+
                 state, probability = sample_start(self._starts, self.np_random.random())
         self._starts_at(state)
         if self.render_mode == "human":
@@ -218,8 +224,7 @@ class TabularEnv(gym.Env[Any, Any]):
         refuse_other_options(options, self._reset_options)
         if "state" not in options:
             return None
-        num_listed = model.num_states - model.num_added_states
-        state = check_integer("options['state']", options["state"], below=num_listed)
+        state = check_integer("options['state']", options["state"], below=model.num_listed_states)
         if model.terminal[state]:
             raise ValueError(f"options['state'] = {state} is terminal: no episode starts there")
         return state
@@ -233,7 +238,13 @@ class TabularEnv(gym.Env[Any, Any]):
 
 
 def refuse_other_options(options: Mapping[str, Any], allowed: Iterable[str]) -> None:
-    """Refuse reset options that are not among the allowed ones."""
+    """Refuse reset options that are not among the allowed ones.
+
+    Parameters
+    ----------
+    options : mapping
+    allowed : iterable of str
+    """
     for name in options:
         if name not in allowed:
             raise ValueError(f"unknown reset option {name!r}; allowed: {', '.join(allowed)}")

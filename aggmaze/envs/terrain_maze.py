@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.envs.maze import MazeEnv, Plan, make_plan
-from aggmaze.layouts.measured import heights_from_image, layout_from_heights
-from aggmaze.mazes import Start, TerrainRecipe
+from aggmaze.layouts.given_heights import heights_from_image, layout_from_heights
+from aggmaze.recipes import MazeOptions, Start, TerrainRecipe
 
 DEFAULT_SHAPE = (20, 20)
 
@@ -148,14 +148,10 @@ class TerrainMazeEnv(MazeEnv):
         goal: Sequence[int] | None = None,
         render_mode: str | None = None,
     ) -> None:
+        recipe = TerrainRecipe(terrain, smoothness, cost, step_cost, goal_reward)
         super().__init__(
             lambda: make_plan(shape, layout, default_shape=DEFAULT_SHAPE, num_dims=2),
-            TerrainRecipe(terrain, smoothness, cost, step_cost, goal_reward),
-            layout_seed=layout_seed,
-            p=p,
-            start=start,
-            goal=goal,
-            cost_scale=cost_scale,
+            MazeOptions(recipe, layout_seed, p, start, goal, cost_scale),
             render_mode=render_mode,
         )
 
@@ -201,16 +197,8 @@ class TerrainMazeEnv(MazeEnv):
             ``scale=False``, or if a free position does not reach the goal.
         """
         recipe = TerrainRecipe(cost=cost, step_cost=step_cost, goal_reward=goal_reward)
-        return cls._from_field(
-            lambda: heights,
-            recipe,
-            scale=scale,
-            p=p,
-            start=start,
-            goal=goal,
-            cost_scale=cost_scale,
-            render_mode=render_mode,
-        )
+        options = MazeOptions(recipe, 0, p, start, goal, cost_scale)
+        return cls._from_field(options, lambda: heights, scale, render_mode)
 
     @classmethod
     def from_image(
@@ -252,32 +240,24 @@ class TerrainMazeEnv(MazeEnv):
             If the array is not a picture, or as `from_heights`.
         """
         recipe = TerrainRecipe(cost=cost, step_cost=step_cost, goal_reward=goal_reward)
+        options = MazeOptions(recipe, 0, p, start, goal, cost_scale)
         return cls._from_field(
-            lambda: heights_from_image(image, shape),
-            recipe,
-            scale=scale,
-            p=p,
-            start=start,
-            goal=goal,
-            cost_scale=cost_scale,
-            render_mode=render_mode,
+            options, lambda: heights_from_image(image, shape), scale, render_mode
         )
 
     @classmethod
     def _from_field(
         cls,
+        options: MazeOptions,
         find_heights: Callable[[], ArrayLike],
-        recipe: TerrainRecipe,
-        *,
         scale: bool,
-        goal: Sequence[int] | None,
-        **arguments: Any,
+        render_mode: str | None,
     ) -> Self:
         def find_plan() -> Plan:
-            layout = layout_from_heights(find_heights(), goal=goal, scale=scale)
+            layout = layout_from_heights(find_heights(), goal=options.goal, scale=scale)
             return Plan(layout.grid, layout)
 
         # `__init__` draws, and takes what says how; all that remains is to walk through a plan.
         env = cls.__new__(cls)
-        MazeEnv.__init__(env, find_plan, recipe, **arguments)
+        MazeEnv.__init__(env, find_plan, options, render_mode=render_mode)
         return env

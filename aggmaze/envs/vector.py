@@ -18,11 +18,12 @@ from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
 from aggmaze.envs.maze import NOTHING_DRAWN, MazeEnv
 from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
-from aggmaze.envs.tabular import Model, TabularEnv, refuse_other_options
+from aggmaze.envs.tabular import TabularEnv, refuse_other_options
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
 from aggmaze.memory import check_memory
-from aggmaze.move_mdp import MoveMDP
-from aggmaze.sampling import (
+from aggmaze.models.model import Model
+from aggmaze.models.moves import MoveMDP
+from aggmaze.models.sampling import (
     Batch,
     Rules,
     all_within,

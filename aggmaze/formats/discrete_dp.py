@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import is_real
 from aggmaze.formats.tables import (
-    Model,
+    SupportsRows,
     Tables,
     check_prices,
     merged,
@@ -76,7 +76,7 @@ def read_discrete_dp(ddp: Any, terminal: ArrayLike | None, initial: ArrayLike | 
     }
 
 
-def to_quantecon(model: Model, gamma: float) -> Any:
+def to_quantecon(model: SupportsRows, gamma: float) -> Any:
     """Return a model as QuantEcon's ``DiscreteDP``, in the form of sparse state-action pairs.
 
     Unavailable actions are left out.  Terminal states lead to themselves, with reward 0.  Outcomes

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.formats.outcomes import Outcomes, is_outcome, outcome_table
-from aggmaze.formats.tables import Model, Tables, plain_rows
+from aggmaze.formats.tables import SupportsRows, Tables, plain_rows
 
 #: Probability, next state, reward, and whether the episode ends.
 Outcome = tuple[float, int, float, bool]
@@ -37,7 +37,7 @@ def read_gym_P(  # noqa: N802 (P is the attribute's name)
     return {**tables, "action_mask": None}
 
 
-def to_gym_P(model: Model) -> GymP:  # noqa: N802 (P is the attribute's name)
+def to_gym_P(model: SupportsRows) -> GymP:  # noqa: N802 (P is the attribute's name)
     """Return a model as the table ``P`` of Gymnasium's toy-text environments.
 
     Rows are built when they are asked for.  Terminal states lead to themselves, with reward 0, and
@@ -68,7 +68,7 @@ class GymP(Mapping[int, dict[int, list[Outcome]]]):
     model : TabularMDP or MoveMDP
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: SupportsRows) -> None:
         self._model = model.validate()
         # The block read last: its number, the end of each action's outcomes, and the outcomes.
         self._block: tuple[int, list[int], list[Outcome]] | None = None
@@ -103,7 +103,7 @@ class GymP(Mapping[int, dict[int, list[Outcome]]]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} states, {self._model.num_actions} actions)"
 
-    def __reduce__(self) -> tuple[type[GymP], tuple[Model]]:
+    def __reduce__(self) -> tuple[type[GymP], tuple[SupportsRows]]:
         return type(self), (self._model,)
 
     def _outcomes(self, lo: int) -> tuple[list[int], list[Outcome]]:

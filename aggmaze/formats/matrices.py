@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_choice
 from aggmaze.formats.tables import (
-    Model,
+    SupportsRows,
     Tables,
     check_prices,
     expected_costs,
@@ -110,7 +110,7 @@ def read_mdptoolbox(
     )
 
 
-def to_mdptoolbox(model: Model) -> tuple[list[sp.csr_matrix], NDArray[np.float64]]:
+def to_mdptoolbox(model: SupportsRows) -> tuple[list[sp.csr_matrix], NDArray[np.float64]]:
     """Return a model as MDPtoolbox's pair ``(P, R)``.
 
     Terminal states lead to themselves, with reward 0.  The format has no masks: an unavailable

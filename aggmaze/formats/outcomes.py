@@ -121,7 +121,13 @@ def outcome_table(outcomes: list[Any]) -> NDArray[np.float64] | None:
 
 
 def is_outcome(outcome: Any, lengths: tuple[int, ...]) -> bool:
-    """Return whether an outcome has one of the lengths and holds nothing but numbers."""
+    """Return whether an outcome has one of the lengths and holds nothing but numbers.
+
+    Parameters
+    ----------
+    outcome : object
+    lengths : tuple of int
+    """
     if not isinstance(outcome, Sequence | np.ndarray) or len(outcome) not in lengths:
         return False
     return all(is_real(entry) or isinstance(entry, bool | np.bool_) for entry in outcome)

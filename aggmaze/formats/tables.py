@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypedDict
+from typing import Any, NamedTuple, Protocol, Self, TypedDict
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.arrays import own
-
-if TYPE_CHECKING:
-    from aggmaze.mdp import Rows
+from aggmaze.models.rows import Rows
 
 # Rows in single or half precision may miss 1 by so many roundings of a number near 1.
 _ROUNDINGS = 8
@@ -31,7 +29,7 @@ class Tables(TypedDict):
     num_added_states: int
 
 
-class Model(Protocol):
+class SupportsRows(Protocol):
     """What writers ask of a model."""
 
     @property
@@ -51,7 +49,12 @@ class Model(Protocol):
         """Cost of a step in place that never pays."""
 
     def rows(self, lo: int, hi: int) -> Rows:
-        """Return the rows of the states ``lo`` to ``hi - 1``."""
+        """Return the rows of the states ``lo`` to ``hi - 1``.
+
+        Parameters
+        ----------
+        lo, hi : int
+        """
 
     def validate(self) -> Self:
         """Return the model, or refuse it."""
@@ -75,12 +78,17 @@ class PlainRows(NamedTuple):
     outcome_costs: NDArray[np.float64]
 
 
-def plain_rows(model: Model, lo: int, hi: int) -> PlainRows:
+def plain_rows(model: SupportsRows, lo: int, hi: int) -> PlainRows:
     """Return the rows of the states ``lo`` to ``hi - 1`` for formats without masks.
 
     Every action of a terminal state stays in place at no cost, and an unavailable action of
     another stays in place at no less than ``idle_cost``, so that it never pays: as the model has
     it where it has it so, and else as a single outcome, which costs 0 or ``idle_cost``.
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    lo, hi : int
     """
     rows = model.rows(lo, hi)
     matrix, num_actions = rows.transitions, model.num_actions
@@ -169,7 +177,18 @@ def expected_costs(
 def table(
     values: ArrayLike, name: str, dtype: Any, shape: tuple[int, ...] | None = None
 ) -> NDArray[Any]:
-    """Return an argument as a read-only table of booleans or real numbers of the given shape."""
+    """Return an argument as a read-only table of booleans or real numbers of the given shape.
+
+    Parameters
+    ----------
+    values : array_like
+    name : str
+        What errors call it.
+    dtype : type
+        ``np.bool_`` or ``np.float64``.
+    shape : tuple of int, optional
+        Any by default.
+    """
     array = np.asarray(values)
     if dtype is np.bool_:
         if array.dtype.kind not in "biu" or not np.isin(array, (0, 1)).all():
@@ -184,7 +203,14 @@ def table(
 def without_rounding(
     probabilities: NDArray[Any], tolerance: float = _ROUNDED
 ) -> NDArray[np.float64]:
-    """Return probabilities in double precision, 0 where rounding has left them below it."""
+    """Return probabilities in double precision, 0 where rounding has left them below it.
+
+    Parameters
+    ----------
+    probabilities : array_like
+    tolerance : float
+        How far below 0 counts as 0.
+    """
     values = np.asarray(probabilities, dtype=np.float64)
     below = (values < 0.0) & (values >= -tolerance)
     return np.where(below, 0.0, values) if below.any() else values
@@ -196,7 +222,17 @@ def check_probabilities(
     row_of_entry: NDArray[np.integer[Any]],
     num_actions: int,
 ) -> None:
-    """Refuse a probability that is none, naming its state and action and the next state."""
+    """Refuse a probability that is none, naming its state and action and the next state.
+
+    Parameters
+    ----------
+    probabilities : ndarray of float, shape (N,)
+    following : ndarray of int, shape (N,)
+        Next states.
+    row_of_entry : ndarray of int, shape (N,)
+        State and action of each as one number.
+    num_actions : int
+    """
     bad = np.flatnonzero(~np.isfinite(probabilities) | (probabilities < 0))
     if len(bad):
         raise ValueError(
@@ -263,7 +299,13 @@ def probability_rows(matrix: Any) -> sp.csr_array:
 
 
 def without_rows(matrix: sp.csr_array, dropped: NDArray[np.bool_]) -> sp.csr_array:
-    """Return a matrix with the marked rows emptied."""
+    """Return a matrix with the marked rows emptied.
+
+    Parameters
+    ----------
+    matrix : sparse array, shape (R, S)
+    dropped : ndarray of bool, shape (R,)
+    """
     counts = np.diff(matrix.indptr)
     kept = ~np.repeat(dropped, counts)
     indptr = np.concatenate([[0], np.cumsum(np.where(dropped, 0, counts))])

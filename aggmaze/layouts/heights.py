@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import idctn
-from scipy.ndimage import gaussian_filter
 
 from aggmaze.checks import check_choice, check_not_negative
 from aggmaze.grid import Grid
@@ -42,13 +40,21 @@ def heights(
     elif terrain == "fractal":
         field = _fractal(grid.shape, rng)
     else:
+        from scipy.ndimage import gaussian_filter  # which takes long to import
+
         sigma = [n / 20 if smoothness is None else float(smoothness) for n in grid.shape]
         field = gaussian_filter(rng.standard_normal(grid.shape), sigma, mode="reflect")
     return scaled(field).reshape(-1)
 
 
 def check_terrain(terrain: str, smoothness: float | None) -> None:
-    """Refuse what `heights` does not take."""
+    """Refuse what `heights` does not take.
+
+    Parameters
+    ----------
+    terrain : str
+    smoothness : float, optional
+    """
     check_choice("terrain", terrain, TERRAINS)
     if smoothness is None:
         return
@@ -70,6 +76,8 @@ def _fractal(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.flo
     Its power falls with the frequency f as ``f ** -(2 H + D)``.  The waves are cosines rather than
     complex: they reflect at the borders, where periodic ones would join opposite corners.
     """
+    from scipy.fft import idctn  # which takes long to import
+
     # Axis k has the waves of 0, 1/2, 1, ... cycles over its n positions.
     cycles = [np.arange(n) / (2 * n) for n in shape]
     squared = np.zeros(shape)

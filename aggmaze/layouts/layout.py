@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.csgraph import connected_components
 
 from aggmaze.arrays import own
 from aggmaze.checks import check_integer
@@ -114,6 +113,8 @@ class Layout:
 
     def reaches_goal(self) -> NDArray[np.bool_]:
         """Return from which positions passages lead to the goal, shape (S,)."""
+        from scipy.sparse.csgraph import connected_components  # which takes long to import
+
         num_states = self.grid.num_states
         neighbours = np.arange(num_states)[:, np.newaxis] + np.array(self.grid.strides)
         joined = neighbours[self.passages]
@@ -125,7 +126,14 @@ class Layout:
 
 
 def open_passages(grid: Grid, blocked: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-    """Return the passages of a grid without walls, shape (S, D); none lead to what is blocked."""
+    """Return the passages of a grid without walls, shape (S, D); none lead to what is blocked.
+
+    Parameters
+    ----------
+    grid : Grid
+    blocked : ndarray of bool, shape (S,), optional
+        As in `Layout`.
+    """
     _, on_grid = grid.neighbours()
     passages = on_grid[:, 1::2]
     if blocked is None:
@@ -139,7 +147,14 @@ def open_passages(grid: Grid, blocked: NDArray[np.bool_] | None = None) -> NDArr
 
 
 def position(name: str, grid: Grid, coords: ArrayLike) -> int:
-    """Return the state at coordinates; errors name the argument that they come from."""
+    """Return the state at coordinates; errors name the argument that they come from.
+
+    Parameters
+    ----------
+    name : str
+    grid : Grid
+    coords : array_like of int, shape (D,)
+    """
     try:
         return grid.state(coords)
     except ValueError as error:

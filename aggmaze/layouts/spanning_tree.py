@@ -8,7 +8,6 @@ turn them into a tree are deterministic.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_share
@@ -21,15 +20,22 @@ def kruskal(grid: Grid, rng: np.random.Generator) -> NDArray[np.bool_]:
 
     Short dead ends and comparatively short paths: depth grows about like the side of the grid.
 
+    Parameters
+    ----------
+    grid : Grid
+    rng : numpy.random.Generator
+
     Returns
     -------
     ndarray of bool, shape (S, D)
         Passages as in `aggmaze.layouts.layout.Layout`.
     """
+    from aggmaze.layouts.tree_kernels import join_by_edges  # which takes long to import
+
     edges = np.flatnonzero(open_passages(grid))
     rng.shuffle(edges)
     strides = np.array(grid.strides, dtype=np.int64)
-    return _kruskal(edges, strides, grid.num_states)
+    return join_by_edges(edges, strides, grid.num_states)
 
 
 def depth_first(grid: Grid, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -37,16 +43,23 @@ def depth_first(grid: Grid, rng: np.random.Generator) -> NDArray[np.bool_]:
 
     Long winding corridors: paths visit a large share of all positions.
 
+    Parameters
+    ----------
+    grid : Grid
+    rng : numpy.random.Generator
+
     Returns
     -------
     ndarray of bool, shape (S, D)
         Passages as in `aggmaze.layouts.layout.Layout`.
     """
+    from aggmaze.layouts.tree_kernels import walk_by_choices
+
     # A tree has S - 1 edges, and each takes one choice.
     choices = rng.random(grid.num_states - 1)
     shape = np.array(grid.shape, dtype=np.int64)
     strides = np.array(grid.strides, dtype=np.int64)
-    return _depth_first(choices, shape, strides, grid.num_states)
+    return walk_by_choices(choices, shape, strides, grid.num_states)
 
 
 GENERATORS = {"kruskal": kruskal, "depth_first": depth_first}
@@ -68,69 +81,3 @@ def open_loops(
     result = passages.copy()
     result.reshape(-1)[opened] = True
     return result
-
-
-@njit(cache=True)
-def _kruskal(edges, strides, num_states):  # type: ignore[no-untyped-def]
-    num_dims = len(strides)
-    passages = np.zeros((num_states, num_dims), dtype=np.bool_)
-    parent = np.arange(num_states).astype(np.int32)
-    missing = num_states - 1
-    for edge in edges:
-        if missing == 0:
-            break
-        state = edge // num_dims
-        axis = edge - state * num_dims
-        a = state
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]
-            a = parent[a]
-        b = state + strides[axis]
-        while parent[b] != b:
-            parent[b] = parent[parent[b]]
-            b = parent[b]
-        if a != b:
-            parent[a] = b
-            passages[state, axis] = True
-            missing -= 1
-    return passages
-
-
-@njit(cache=True)
-def _depth_first(choices, shape, strides, num_states):  # type: ignore[no-untyped-def]
-    num_dims = len(shape)
-    passages = np.zeros((num_states, num_dims), dtype=np.bool_)
-    visited = np.zeros(num_states, dtype=np.bool_)
-    path = np.empty(num_states, dtype=np.int64)
-    candidates = np.empty(2 * num_dims, dtype=np.int64)
-    path[0] = 0
-    visited[0] = True
-    depth = 0
-    drawn = 0
-    while depth >= 0:
-        state = path[depth]
-        count = 0
-        for axis in range(num_dims):
-            x = (state // strides[axis]) % shape[axis]
-            if x > 0 and not visited[state - strides[axis]]:
-                candidates[count] = 2 * axis
-                count += 1
-            if x < shape[axis] - 1 and not visited[state + strides[axis]]:
-                candidates[count] = 2 * axis + 1
-                count += 1
-        if count == 0:
-            depth -= 1
-            continue
-        move = candidates[int(choices[drawn] * count)]
-        drawn += 1
-        axis = move // 2
-        if move % 2 == 0:
-            following = state - strides[axis]
-            passages[following, axis] = True
-        else:
-            following = state + strides[axis]
-            passages[state, axis] = True
-        visited[following] = True
-        depth += 1
-        path[depth] = following
-    return passages

@@ -33,7 +33,14 @@ class Marker:
     opacity: NDArray[np.float64]
 
     def draw(self, image: NDArray[np.uint8], cell: tuple[slice, slice]) -> None:
-        """Lay the marker over the centre of a cell of an image, in place."""
+        """Lay the marker over the centre of a cell of an image, in place.
+
+        Parameters
+        ----------
+        image : ndarray of uint8, shape (H, W, 3)
+        cell : pair of slice
+            Rows and columns of its pixels.
+        """
         tops, lefts = (
             np.array([(side.start + side.stop) // 2 - length // 2])
             for side, length in zip(cell, self.opacity.shape, strict=False)
@@ -43,14 +50,26 @@ class Marker:
     def draw_all(
         self, image: NDArray[np.uint8], tops: NDArray[np.int64], lefts: NDArray[np.int64]
     ) -> None:
-        """Lay the marker over an image, in place, at each of some upper left corners."""
+        """Lay the marker over an image, in place, at each of some upper left corners.
+
+        Parameters
+        ----------
+        image : ndarray of uint8, shape (H, W, 3)
+        tops, lefts : ndarray of int, shape (N,)
+        """
         places = _places(image, tops, lefts, self.opacity.shape)
         below = image[places]
         image[places] = np.rint(below + self.opacity * (self.colors - below))
 
 
 def goal_marker(size: int, outline: int) -> Marker:
-    """Return the goal's marker: an outlined square, ``size`` pixels wide."""
+    """Return the goal's marker: an outlined square, ``size`` pixels wide.
+
+    Parameters
+    ----------
+    size, outline : int
+        Pixels.
+    """
     colors = np.empty((size, size, 3))
     colors[:] = INK
     colors[outline:-outline, outline:-outline] = GOAL
@@ -58,7 +77,13 @@ def goal_marker(size: int, outline: int) -> Marker:
 
 
 def agent_marker(size: int, outline: int) -> Marker:
-    """Return the agent's marker: an outlined disc, ``size`` pixels wide."""
+    """Return the agent's marker: an outlined disc, ``size`` pixels wide.
+
+    Parameters
+    ----------
+    size, outline : int
+        Pixels.
+    """
     axis = np.arange(size) - (size - 1) / 2
     distance = np.hypot(axis[:, np.newaxis], axis)[..., np.newaxis]
 
@@ -83,13 +108,30 @@ def draw_bars(
     size: tuple[int, int],
     color: tuple[int, int, int],
 ) -> None:
-    """Fill rectangles of one height and width, pieces of a line, in place."""
+    """Fill rectangles of one height and width, pieces of a line, in place.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (H, W, 3)
+    tops, lefts : ndarray of int, shape (N,)
+    size : pair of int
+        Height and width.
+    color : triple of int
+        Levels in [0, 255].
+    """
     image[_places(image, tops, lefts, size)] = color
 
 
 @lru_cache(maxsize=64)
 def arrow_marker(size: int, axis: int, sign: int) -> Marker:
-    """Return an arrow ``size`` pixels wide that points along an axis, 0 to the right, 1 upwards."""
+    """Return an arrow ``size`` pixels wide that points along an axis, 0 to the right, 1 upwards.
+
+    Parameters
+    ----------
+    size, axis : int
+    sign : int
+        Positive along the axis, else against it.
+    """
     shaft = [(0.12, 0.42), (0.5, 0.42), (0.5, 0.2), (0.9, 0.5)]
     mirrored = [(x, 1 - y) for x, y in reversed(shaft[:-1])]
     marker = _haloed([shaft + mirrored], size)
@@ -99,7 +141,15 @@ def arrow_marker(size: int, axis: int, sign: int) -> Marker:
 
 @lru_cache(maxsize=16)
 def sign_marker(size: int, sign: int) -> Marker:
-    """Return a plus or a minus, for a move out of the plane."""
+    """Return a plus or a minus, for a move out of the plane.
+
+    Parameters
+    ----------
+    size : int
+        Pixels.
+    sign : int
+        Positive for a plus.
+    """
     level = [(0.15, 0.42), (0.85, 0.42), (0.85, 0.58), (0.15, 0.58)]
     upright = [(y, x) for x, y in level]
     return _haloed([level, upright] if sign > 0 else [level], size)

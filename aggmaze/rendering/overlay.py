@@ -49,6 +49,12 @@ class Overlay:
     ) -> Overlay:
         """Return an overlay of arrays of the caller, checked and copied.
 
+        Parameters
+        ----------
+        num_states, num_actions : int
+        values, policy, labels, path
+            As in `Overlay`, of any array_like type.
+
         Raises
         ------
         ValueError

@@ -218,7 +218,13 @@ class Panel:
         return int(self._lengths(self.rows).sum())
 
     def cell(self, x: int, y: int) -> tuple[slice, slice]:
-        """Return the rows and the columns of pixels of the cell at ``(x, y)``, without lines."""
+        """Return the rows and the columns of pixels of the cell at ``(x, y)``, without lines.
+
+        Parameters
+        ----------
+        x, y : int
+            Counted from the lower left.
+        """
         inside = self.edge - self.line
         left = self.left + self.border + x * self.edge
         top = self.top + self.border + (self.rows - 1 - y) * self.edge
@@ -227,7 +233,13 @@ class Panel:
     def centres(
         self, x: NDArray[np.int64], y: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the row and the column of the middle pixel of the cells at ``(x, y)``."""
+        """Return the row and the column of the middle pixel of the cells at ``(x, y)``.
+
+        Parameters
+        ----------
+        x, y : ndarray of int, shape (N,)
+            Counted from the lower left.
+        """
         half = (self.edge - self.line) // 2
         rows = self.top + self.border + (self.rows - 1 - y) * self.edge + half
         return rows, self.left + self.border + x * self.edge + half

@@ -1,6 +1,8 @@
 """Wrappers, as `gymnasium.wrappers` are; those of vector environments are in :mod:`.vector`."""
 
-from aggmaze.wrappers import vector
+from typing import TYPE_CHECKING
+
+from aggmaze.later import importing_later
 from aggmaze.wrappers.new_maze import TEST, TRAIN, NewMazeEachEpisode
 from aggmaze.wrappers.observations import (
     CoordinateObservation,
@@ -10,6 +12,11 @@ from aggmaze.wrappers.observations import (
 )
 from aggmaze.wrappers.regret import RegretWrapper
 from aggmaze.wrappers.shaping import PotentialShaping
+
+if TYPE_CHECKING:
+    from aggmaze.wrappers import vector
+else:
+    __getattr__, __dir__ = importing_later(__name__, {"vector": "aggmaze.wrappers.vector"})
 
 __all__ = [
     "TEST",

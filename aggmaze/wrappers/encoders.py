@@ -35,6 +35,12 @@ class Encoder(Protocol):
         """Return the encoder for the environment as it is now: another maze may need another.
 
         It shares what memory there is for what encoders remember with so many, itself included.
+
+        Parameters
+        ----------
+        env : gymnasium.Env
+        num_encoders : int
+            How many share the memory.
         """
         ...
 

@@ -11,7 +11,7 @@ import numpy as np
 from aggmaze.checks import check_integer
 from aggmaze.env_model import env_model
 from aggmaze.envs.maze import MazeEnv
-from aggmaze.envs.tabular import Model
+from aggmaze.models.model import Model
 
 #: A thousand mazes to train on, and a thousand others to test on.
 TRAIN = {"first_seed": 0, "num_mazes": 1000}

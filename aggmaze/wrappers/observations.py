@@ -130,7 +130,16 @@ class LocalViewObservation(StateObservation):
 
 
 def check_states(name: str, space: gym.Space[Any], env: Any) -> None:
-    """Refuse observations that are not states."""
+    """Refuse observations that are not states.
+
+    Parameters
+    ----------
+    name : str
+        Who needs them.
+    space : gymnasium.Space
+        Of the observations.
+    env : gymnasium.Env or gymnasium.vector.VectorEnv
+    """
     if not isinstance(space, gym.spaces.Discrete) or space.start != 0:
         raise TypeError(
             f"{name} needs observations that are states, Discrete and from 0; {env} has {space}"

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from aggmaze.action_values import action_values
 from aggmaze.checks import check_gamma, check_integer
 from aggmaze.env_model import env_model
-from aggmaze.envs.tabular import Model
 from aggmaze.memory import check_memory
+from aggmaze.models.model import Model
 from aggmaze.wrappers.state_values import Values, model_finder, state_of, values_of
 
 # Rows of so many states at a time.
@@ -69,9 +69,8 @@ class RegretTable:
                 "computes the values of a model, as planners.with_regret does"
             )
         full = values_of("values", self._given, model)
-        num_listed = model.num_states - model.num_added_states
-        self.regrets = _regrets(model, full, self.gamma)[:num_listed]
-        self.values = full[:num_listed]
+        self.regrets = _regrets(model, full, self.gamma)[: model.num_listed_states]
+        self.values = full[: model.num_listed_states]
         self._model = model
 
 

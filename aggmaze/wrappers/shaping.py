@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -11,8 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_gamma
-from aggmaze.envs.tabular import Model
-from aggmaze.mdp import TabularMDP
+from aggmaze.models.model import Model
+from aggmaze.models.tabular import TabularMDP
 from aggmaze.wrappers.state_values import Values, model_finder, state_of, values_of
 
 
@@ -53,7 +54,13 @@ class Potential:
             self._model, self._shaped = model, None
 
     def shaping(self, before: Any, after: Any) -> Any:
-        """Return what is added to a reward: ``gamma Phi(s') - Phi(s)``, of two potentials."""
+        """Return what is added to a reward: ``gamma Phi(s') - Phi(s)``, of two potentials.
+
+        Parameters
+        ----------
+        before, after : float or ndarray
+            Phi(s) and Phi(s').
+        """
         return self.gamma * after - before
 
     def shaped_model(self) -> TabularMDP:
@@ -71,15 +78,8 @@ class Potential:
         outcome_costs = rows.outcome_costs - self.shaping(before, self.values[matrix.indices])
         weighted = matrix.data * outcome_costs
         means = sp.csr_array((weighted, matrix.indices, matrix.indptr), shape=matrix.shape)
-        return TabularMDP(
-            matrix,
-            means.sum(axis=1).reshape(rows.costs.shape),
-            action_mask=model.action_mask,
-            terminal=model.terminal,
-            initial=model.initial,
-            outcome_costs=outcome_costs,
-            num_added_states=model.num_added_states,
-        )
+        costs = np.asarray(means.sum(axis=1), np.float64).reshape(rows.costs.shape)
+        return replace(model, costs=costs, outcome_costs=outcome_costs)
 
 
 class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):

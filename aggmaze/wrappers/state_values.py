@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.env_model import env_model
-from aggmaze.envs.tabular import Model
+from aggmaze.models.model import Model
 
 #: Numbers of the states of a model, or what computes them of a model.
 Values = ArrayLike | Callable[[Model], ArrayLike]
@@ -33,21 +33,30 @@ def values_of(name: str, given: Values, model: Model) -> NDArray[np.float64]:
     ValueError
         If they are not one finite number a state.
     """
-    num_listed = model.num_states - model.num_added_states
+    num_listed = model.num_listed_states
     values = np.array(given(model) if callable(given) else given, dtype=np.float64)
     if values.shape != (num_listed,):
         raise ValueError(f"{name} must have shape ({num_listed},), one a state, got {values.shape}")
     if not np.isfinite(values).all():
         state = int(np.argmax(~np.isfinite(values)))
         raise ValueError(f"{name} must be finite, got {values[state]} in state {state}")
-    # The states that a model adds are absorbing, at no cost.
-    full = np.concatenate([values, np.zeros(model.num_added_states)])
+    # States that the source does not list are absorbing, at no cost.
+    full = np.zeros(model.num_states)
+    full[:num_listed] = values
     full[model.terminal] = 0.0
     return full
 
 
 def state_of(what: str, observation: Any, info: dict[str, Any]) -> int:
-    """Return the state that an environment tells of; errors name what needs it."""
+    """Return the state that an environment tells of; errors name what needs it.
+
+    Parameters
+    ----------
+    what : str
+        Who needs it.
+    observation : object
+    info : dict
+    """
     state = info.get("state", observation)
     if not isinstance(state, int | np.integer):
         raise ValueError(

@@ -22,8 +22,8 @@ from gymnasium.wrappers import vector as wrappers
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
-from aggmaze.envs.tabular import Model
 from aggmaze.envs.vector import TabularVectorEnv
+from aggmaze.models.model import Model
 from aggmaze.wrappers.encoders import (
     CoordinateEncoder,
     Encoder,
@@ -56,7 +56,17 @@ _HARMLESS_STEPS = {
 
 
 class StateObservation(_Wrapper):
-    """Observations that an encoder makes of states, what the wrappers below share."""
+    """Observations that an encoder makes of states, what the wrappers below share.
+
+    Parameters
+    ----------
+    env : gymnasium.vector.VectorEnv
+        A `TabularVectorEnv`, possibly under wrappers.
+    make_encoder : callable
+        Makes the encoder of a single environment.
+    **arguments
+        For ``make_encoder``.
+    """
 
     def __init__(
         self, env: VectorEnv[Any, Any, Any], make_encoder: Callable[..., Encoder], **arguments: Any

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.engine import Model
+from aggmaze.models.model import Model
 from planners.iterate import Progress
 from planners.solve import solve
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.engine import Model
+from aggmaze.models.model import Model
 from planners.experiments import mazes
 from planners.experiments.algorithm3 import Algorithm3, seeds
 from planners.experiments.mazes import KINDS, Maze

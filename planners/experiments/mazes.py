@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from aggmaze.grid import Grid
 from aggmaze.layouts.heights import scaled
 from aggmaze.layouts.layout import Layout
-from aggmaze.mazes import StandardRecipe, TerrainRecipe, maze_model
 from aggmaze.move_mdp import MoveMDP
+from aggmaze.recipes import StandardRecipe, TerrainRecipe, maze_model
 from planners.solve import solve
 
 KINDS = ("terrain", "standard")

@@ -36,7 +36,7 @@ import aggmaze
 import planners
 from aggmaze.grid import Grid
 from aggmaze.layouts.spanning_tree import GENERATORS
-from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
+from aggmaze.recipes import Recipe, StandardRecipe, TerrainRecipe, maze_model
 
 assert aggmaze.ENV_IDS  # registers the mazes
 

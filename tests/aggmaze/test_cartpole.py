@@ -31,10 +31,10 @@ from aggmaze.cartpole import (
     DEFAULT_SUB_POINTS,
     Cells,
     Physics,
-    _chain,
     cartpole_model,
     check_sub_points,
 )
+from aggmaze.cartpole.chain import _chain
 
 GYMNASIUM = Physics.of(CartPoleEnv())
 SMALL = (3, 2, 4, 3)
@@ -235,7 +235,7 @@ class TestModel:
     def test_blocks_fit_together(self, monkeypatch: pytest.MonkeyPatch) -> None:
         arguments = cells_of((4, 3, 5, 4)), GYMNASIUM, (3, 3, 3, 3)
         whole, faults = _chain.__wrapped__(*arguments)
-        monkeypatch.setattr("aggmaze.cartpole._BLOCK", 7 * 2 * 81)
+        monkeypatch.setattr("aggmaze.cartpole.chain._BLOCK", 7 * 2 * 81)
         blocks, faults_in_blocks = _chain.__wrapped__(*arguments)
         assert (whole.transitions != blocks.transitions).nnz == 0
         assert np.array_equal(whole.costs, blocks.costs)

@@ -18,7 +18,7 @@ import pytest
 import planners
 from aggmaze import MoveMDP, TabularMDP
 from aggmaze.grid import Grid
-from aggmaze.mazes import StandardRecipe, TerrainRecipe, maze_model
+from aggmaze.recipes import StandardRecipe, TerrainRecipe, maze_model
 from tests.planners.reference import Model, dense, random_tabular, small_models, truth
 
 Backup = Callable[[int, list[float]], float]

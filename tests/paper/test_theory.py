@@ -19,7 +19,7 @@ import pytest
 import planners
 from aggmaze import TabularMDP
 from aggmaze.grid import Grid
-from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
+from aggmaze.recipes import Recipe, StandardRecipe, TerrainRecipe, maze_model
 from planners.aggregation import aggregate_by_value
 from planners.iterate import Progress
 from tests.planners.reference import (

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 import planners
 from aggmaze import MoveMDP, TabularMDP
 from aggmaze.grid import Grid
-from aggmaze.mazes import Recipe, maze_model
+from aggmaze.recipes import Recipe, maze_model
 
 Model = TabularMDP | MoveMDP
 Array = NDArray[Any]

@@ -17,7 +17,7 @@ import aggmaze
 import planners
 from aggmaze import MoveMDP, TabularMDP
 from aggmaze.grid import Grid
-from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
+from aggmaze.recipes import Recipe, StandardRecipe, TerrainRecipe, maze_model
 from planners.arrival import describe_arrival
 from planners.policies import greedy_path, policy_model, steps_to_terminal
 

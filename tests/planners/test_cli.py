@@ -24,8 +24,8 @@ from PIL import Image
 
 import planners
 from aggmaze import memory
-from aggmaze.settings import parse_setting
-from aggmaze.storage import load_model, save_model
+from aggmaze.env_settings import parse_setting
+from aggmaze.formats.storage import load_model, save_model
 from planners import cli
 
 

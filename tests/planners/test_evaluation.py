@@ -14,7 +14,7 @@ from scipy.sparse.linalg import spsolve
 import planners
 from aggmaze import MoveMDP, TabularMDP
 from aggmaze.grid import Grid
-from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe, maze_model
+from aggmaze.recipes import Recipe, StandardRecipe, TerrainRecipe, maze_model
 from planners.kernels.pieces import UNIT_ROUNDOFF
 from planners.linear.chain import ChainEquations
 from planners.linear.elimination import MOST_STATES

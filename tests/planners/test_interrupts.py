@@ -19,7 +19,7 @@ import pytest
 
 import planners
 from aggmaze import MoveMDP, TabularMDP
-from aggmaze.storage import save_model
+from aggmaze.formats.storage import save_model
 from planners.result import KEYBOARD
 from planners.solve import METHODS
 from tests.planners.reference import Array, dense, random_moves, truth

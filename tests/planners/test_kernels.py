@@ -9,7 +9,7 @@ import pytest
 
 from aggmaze import MoveMDP
 from aggmaze.grid import Grid
-from aggmaze.mazes import StandardRecipe, TerrainRecipe, maze_model
+from aggmaze.recipes import StandardRecipe, TerrainRecipe, maze_model
 from planners import bellman
 from planners.bellman import MoveEngine, SparseEngine, local_engine
 from planners.engine import Sweep

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import planners
 from aggmaze import MoveMDP, TabularMDP
 from aggmaze.grid import Grid
-from aggmaze.mazes import StandardRecipe, TerrainRecipe, maze_model
+from aggmaze.recipes import StandardRecipe, TerrainRecipe, maze_model
 from planners.iterate import iterate
 from planners.linear.chain import ChainEquations, Solution
 from planners.policies import greedy_path, policy_model, step_variances

@@ -16,7 +16,7 @@ import pytest
 import aggmaze.memory
 import planners
 from aggmaze.files import atomic_file
-from aggmaze.storage import save_model
+from aggmaze.formats.storage import save_model
 from planners import SolveResult, Status
 from planners.advice import adviser
 from planners.result import KEYBOARD

@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 import planners
 from aggmaze import MoveMDP, TabularMDP
 from aggmaze.grid import Grid
-from aggmaze.mazes import StandardRecipe, maze_model
+from aggmaze.recipes import StandardRecipe, maze_model
 from tests.planners.reference import (
     PLAIN_METHODS,
     Array,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import planners
-from aggmaze.mazes import StandardRecipe, TerrainRecipe
+from aggmaze.recipes import StandardRecipe, TerrainRecipe
 from planners.bellman import local_engine
 from planners.schedules import ShrinkingEpsilon, epsilon_rule
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import planners
 from aggmaze import MoveMDP
-from aggmaze.mazes import StandardRecipe
+from aggmaze.recipes import StandardRecipe
 from planners.bellman import local_engine
 from planners.linear.basins import BasinCorrection
 from planners.sweeps.grid_rows import RowSweeps

@@ -11,7 +11,7 @@ import pytest
 import planners
 from aggmaze import TabularMDP
 from aggmaze.grid import Grid
-from aggmaze.mazes import StandardRecipe, TerrainRecipe, maze_model
+from aggmaze.recipes import StandardRecipe, TerrainRecipe, maze_model
 from planners.aggregation import aggregate_by_value
 from planners.bellman import local_engine
 from planners.noise import NoisyBackups

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import planners
 from aggmaze import MoveMDP, TabularMDP
-from aggmaze.mazes import Recipe, StandardRecipe, TerrainRecipe
+from aggmaze.recipes import Recipe, StandardRecipe, TerrainRecipe
 from planners.bellman import local_engine
 from planners.linear.forest import PolicyForest
 from planners.policies import steps_to_terminal

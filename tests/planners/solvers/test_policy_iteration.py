@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import planners
 from aggmaze import MoveMDP, TabularMDP
-from aggmaze.mazes import StandardRecipe, TerrainRecipe
+from aggmaze.recipes import StandardRecipe, TerrainRecipe
 from tests.planners.reference import (
     Model,
     bounds_hold,

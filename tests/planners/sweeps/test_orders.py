@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aggmaze import MoveMDP
-from aggmaze.mazes import StandardRecipe, TerrainRecipe
+from aggmaze.recipes import StandardRecipe, TerrainRecipe
 from planners.bellman import local_engine
 from planners.sweeps.orders import coprime_step, directions, grid_shape
 from tests import strategies

@@ -22,8 +22,9 @@ from gymnasium.wrappers import vector as wrappers
 from numpy.typing import NDArray
 
 import aggmaze
-from aggmaze import MoveMDP, TabularEnv, TabularMDP, TabularVectorEnv, sampling
-from tests.aggmaze.test_env_contract import BLOCKS, MADE, VARIANTS, Variant, bare, name
+from aggmaze import MoveMDP, TabularEnv, TabularMDP, TabularVectorEnv
+from aggmaze.models import sampling
+from tests.aggmaze.envs.test_env_contract import BLOCKS, MADE, VARIANTS, Variant, bare, name
 
 MODES = [mode.value for mode in AutoresetMode]
 N = 5

@@ -31,7 +31,7 @@ from aggmaze import TabularEnv, TabularMDP
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
 from aggmaze.layouts.heights import TERRAINS
 from aggmaze.layouts.spanning_tree import GENERATORS
-from aggmaze.mazes import TERRAIN_COSTS
+from aggmaze.recipes import TERRAIN_COSTS
 
 Env = gym.Env[Any, Any]
 Variant = tuple[str, dict[str, Any]]

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from aggmaze.cartpole import ACTION_NAMES, AXES, Cells, Physics
+from aggmaze.cartpole.cells import Cells
+from aggmaze.cartpole.physics import ACTION_NAMES, AXES, Physics
 from aggmaze.rendering import legend
 from aggmaze.rendering.colors import (
     AGENT,

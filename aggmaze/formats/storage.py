@@ -1,8 +1,8 @@
 """Models kept in files: exact, plain, and whole or not at all.
 
-A model file is an ``.npz`` archive (see `aggmaze.files`) of the arrays that make the model, in
-their own data types, and a header with its kind and its numbers.  What is loaded is equal to what
-was saved bit for bit, so that planners find the same values.
+A model file is an ``.npz`` archive (see `aggmaze.formats.archive`) of the arrays that make the
+model, in their own data types, and a header with its kind and its numbers.  What is loaded is equal
+to what was saved bit for bit, so that planners find the same values.
 
 Other programs may prefer JSON: a Gymnasium ``P`` as nested lists, with the distribution of the
 first state, which is as exact but has no masks (see `aggmaze.formats.to_gym_P`).
@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from aggmaze.arrays import lock
 from aggmaze.checks import check_choice, check_integer
-from aggmaze.files import Archive, Expected, atomic_file, open_archive, readable_file, write_archive
-from aggmaze.mdp import TabularMDP
+from aggmaze.files import atomic_file, readable_file
+from aggmaze.formats.archive import Archive, Expected, open_archive, write_archive
 from aggmaze.memory import check_memory
-from aggmaze.move_mdp import MoveMDP
-
-Model = TabularMDP | MoveMDP
+from aggmaze.models.model import Model
+from aggmaze.models.moves import MoveMDP
+from aggmaze.models.tabular import TabularMDP
 
 _FORMAT = "aggmaze model 1"
 _GYM_FORMAT = "aggmaze gym P 1"

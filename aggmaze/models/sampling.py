@@ -1,7 +1,6 @@
 """What a uniform number makes happen, compiled: in one environment, or in many at once.
 
-Models, environments and vector environments draw by the same functions.  All of them are in this
-file, since a compiled function on disk does not notice a change in another file's.
+Models, environments and vector environments draw by the same functions.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+from aggmaze import kernel_cache  # noqa: F401  (before any kernel)
 
 
 class Rules(NamedTuple):
@@ -80,11 +81,18 @@ class Batch(NamedTuple):
 
 
 @njit(cache=True, inline="always", error_model="numpy")
-def sample_move(tables, state, action, uniform):  # type: ignore[no-untyped-def]
+def sample_move(tables, state, action, uniform):
     """Return next state, cost and probability of an action in a model of moves.
 
     ``tables`` is ``(successors, move_costs, p, bump_cost)`` of a `MoveMDP`.  Below ``p`` the chosen
     move happens; the rest is split evenly over the other available moves in order of their index.
+
+    Parameters
+    ----------
+    tables : tuple
+    state, action : int
+    uniform : float
+        In [0, 1).
     """
     successors, move_costs, p, bump_cost = tables
     here, move = np.uintp(state), np.uintp(action)
@@ -109,13 +117,20 @@ def sample_move(tables, state, action, uniform):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always", error_model="numpy")
-def sample_entry(tables, state, action, uniform):  # type: ignore[no-untyped-def]
+def sample_entry(tables, state, action, uniform):
     """Return next state, cost and probability of an action in a sparse table.
 
     ``tables`` is ``(indptr, indices, probabilities, below, num_bits, costs, num_actions,
     by_entry)`` of a `TabularMDP`: ``below`` are the `sums_below` the probabilities in their row,
     the last place in the longest row takes ``num_bits`` bits, and the costs are one an entry or one
     a row.  Outcomes are taken in the order in which the row stores them.
+
+    Parameters
+    ----------
+    tables : tuple
+    state, action : int
+    uniform : float
+        In [0, 1).
     """
     indptr, indices, probabilities, below, num_bits, costs, num_actions, by_entry = tables
     row = np.uintp(state * num_actions + action)
@@ -124,12 +139,18 @@ def sample_entry(tables, state, action, uniform):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, inline="always", error_model="numpy")
-def sample_start(tables, uniform):  # type: ignore[no-untyped-def]
+def sample_start(tables, uniform):
     """Return the first state of an episode and its probability.
 
     ``tables`` is ``(starts, probabilities, below, num_bits)``: the states that may be the first,
     the probability of each and the sum of those before it, and the number of bits of the last
     place among them.
+
+    Parameters
+    ----------
+    tables : tuple
+    uniform : float
+        In [0, 1).
     """
     starts, probabilities, below, num_bits = tables
     k = _last_at_most(below, 0, len(starts), num_bits, uniform)
@@ -137,7 +158,7 @@ def sample_start(tables, uniform):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always", error_model="numpy")
-def _last_at_most(values, first, end, num_bits, limit):  # type: ignore[no-untyped-def]
+def _last_at_most(values, first, end, num_bits, limit):
     """Return the last place, of sorted values between two, whose value is at most the limit.
 
     The first is at most the limit.  Found bit by bit.
@@ -151,10 +172,15 @@ def _last_at_most(values, first, end, num_bits, limit):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def sums_below(indptr, probabilities):  # type: ignore[no-untyped-def]
+def sums_below(indptr, probabilities):
     """Return the sum of the probabilities that come before each one in its row.
 
     It is +inf behind the last possible outcome of a row, to which what its sum lacks of 1 belongs.
+
+    Parameters
+    ----------
+    indptr : ndarray of int, shape (R + 1,)
+    probabilities : ndarray of float, shape (nnz,)
     """
     below = np.empty_like(probabilities)
     for row in range(len(indptr) - 1):
@@ -170,8 +196,14 @@ def sums_below(indptr, probabilities):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def all_within(values, below):  # type: ignore[no-untyped-def]
-    """Return whether all values are in ``[0, below)``."""
+def all_within(values, below):
+    """Return whether all values are in ``[0, below)``.
+
+    Parameters
+    ----------
+    values : ndarray of int, shape (N,)
+    below : int
+    """
     outside = 0
     for i in range(len(values)):
         outside += (values[i] < 0) | (values[i] >= below)
@@ -182,7 +214,7 @@ def all_within(values, below):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def step_moves(tables, terminal, rules, batch):  # type: ignore[no-untyped-def]
+def step_moves(tables, terminal, rules, batch):
     """Advance a batch in a model of moves.
 
     Parameters
@@ -203,11 +235,16 @@ def step_moves(tables, terminal, rules, batch):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def step_own_moves(tables, terminal, rules, batch):  # type: ignore[no-untyped-def]
+def step_own_moves(tables, terminal, rules, batch):
     """Advance a batch in which each environment has moves of its own, as `step_moves`.
 
     ``tables`` is ``(successors, move_costs, p, bump_costs)``, as for `sample_move`, but with costs
     of shape (N, S, M) and (N,).
+
+    Parameters
+    ----------
+    tables, terminal, rules, batch
+        As for `step_moves`, the tables aside.
     """
     successors, move_costs, p, bump_costs = tables
     states, actions, uniforms = batch.states, batch.actions, batch.uniforms
@@ -221,8 +258,14 @@ def step_own_moves(tables, terminal, rules, batch):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def step_entries(tables, terminal, rules, batch):  # type: ignore[no-untyped-def]
-    """Advance a batch in a sparse table, as `step_moves`; its tables are as for `sample_entry`."""
+def step_entries(tables, terminal, rules, batch):
+    """Advance a batch in a sparse table, as `step_moves`; its tables are as for `sample_entry`.
+
+    Parameters
+    ----------
+    tables, terminal, rules, batch
+        As for `step_moves`, the tables aside.
+    """
     states, actions, uniforms = batch.states, batch.actions, batch.uniforms
     costs, probabilities = batch.rewards, batch.probabilities
     for i in range(len(states)):
@@ -233,15 +276,33 @@ def step_entries(tables, terminal, rules, batch):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def draw_starts(tables, uniforms, states, probabilities):  # type: ignore[no-untyped-def]
-    """Write the state in which each of N episodes begins, and its probability."""
+def draw_starts(tables, uniforms, states, probabilities):
+    """Write the state in which each of N episodes begins, and its probability.
+
+    Parameters
+    ----------
+    tables : tuple
+        As for `sample_start`.
+    uniforms : ndarray of float, shape (N,)
+        In [0, 1).
+    states, probabilities : ndarray, shape (N,)
+        Written.
+    """
     for i in range(len(states)):
         states[i], probabilities[i] = sample_start(tables, uniforms[i])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def write_coords(strides, states, coords):  # type: ignore[no-untyped-def]
-    """Write the coordinates of each of N states, shape (N, D)."""
+def write_coords(strides, states, coords):
+    """Write the coordinates of each of N states, shape (N, D).
+
+    Parameters
+    ----------
+    strides : ndarray of int, shape (D,)
+    states : ndarray of int, shape (N,)
+    coords : ndarray of int, shape (N, D)
+        Written.
+    """
     last = len(strides) - 1
     for i in range(len(states)):
         rest = np.uintp(states[i])
@@ -255,7 +316,7 @@ def write_coords(strides, states, coords):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _settle(terminal, rules, batch):  # type: ignore[no-untyped-def]
+def _settle(terminal, rules, batch):
     """End and begin episodes, where the rewards hold the costs of the steps that were made."""
     limit, same_step = rules.limit, rules.same_step
     states, num_steps, ended = batch.states, batch.num_steps, batch.ended

@@ -17,9 +17,9 @@ from PIL import Image
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from aggmaze.grid import Grid
+from aggmaze.layouts.given_heights import heights_from_image, layout_from_heights
 from aggmaze.layouts.heights import HURST, TERRAINS, heights
 from aggmaze.layouts.layout import Layout, open_passages
-from aggmaze.layouts.measured import heights_from_image, layout_from_heights
 from aggmaze.layouts.spanning_tree import GENERATORS, open_loops
 from tests.strategies import grids, seeds
 

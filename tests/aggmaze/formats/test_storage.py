@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import planners
 from aggmaze import MoveMDP, TabularMDP, memory
-from aggmaze.storage import load_gym_P, load_model, save_gym_P, save_model
+from aggmaze.formats.storage import load_gym_P, load_model, save_gym_P, save_model
 from tests.strategies import move_mdps, tabular_mdps
 
 Model = MoveMDP | TabularMDP

@@ -7,6 +7,7 @@ environments are recipes with a body around them.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from aggmaze.checks import (
     check_chance,
     check_choice,
     check_finite,
+    check_integer,
     check_positive,
     check_share,
 )
@@ -27,7 +29,7 @@ from aggmaze.grid import Grid
 from aggmaze.layouts.heights import check_terrain, heights
 from aggmaze.layouts.layout import Layout, open_passages, position
 from aggmaze.layouts.spanning_tree import GENERATORS, open_loops
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.moves import MoveMDP
 
 STARTS = ("corner", "uniform")
 #: One of `STARTS`, or coordinates.
@@ -50,13 +52,32 @@ class Recipe(Protocol):
         """What no move costs more than, or pays more than."""
 
     def layout(self, grid: Grid, rng: np.random.Generator) -> Layout:
-        """Draw a layout, its goal at the origin."""
+        """Draw a layout, its goal at the origin.
+
+        Parameters
+        ----------
+        grid : Grid
+        rng : numpy.random.Generator
+        """
 
     def complete(self, plan: Layout, rng: np.random.Generator) -> Layout:
-        """Return a given layout with what it lacks drawn; the very same where it lacks nothing."""
+        """Return a given layout with what it lacks drawn; the very same where it lacks nothing.
+
+        Parameters
+        ----------
+        plan : Layout
+        rng : numpy.random.Generator
+        """
 
     def move_costs(self, layout: Layout, successors: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the cost of each move, shape (S, 2 D), whether it is available or not."""
+        """Return the cost of each move, shape (S, 2 D), whether it is available or not.
+
+        Parameters
+        ----------
+        layout : Layout
+        successors : ndarray of int, shape (S, 2 D)
+            Where each move leads.
+        """
 
 
 @dataclass(frozen=True)
@@ -138,6 +159,55 @@ class TerrainRecipe:
         return costs
 
 
+@dataclass(frozen=True)
+class MazeOptions:
+    """What a maze is asked for besides its plan, checked as far as that goes without one.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Draws what the plan leaves open and prices the moves.
+    layout_seed : int
+        Seeds what is drawn.
+    p : float
+        Probability in (0, 1] that the chosen move happens; else another available one does.
+    start : {"corner", "uniform"} or sequence of int
+        The corner opposite the goal, any free position but the goal, or coordinates.
+    goal : sequence of int, optional
+        Coordinates; by default the goal of the plan, or else the origin.
+    cost_scale : float
+        Positive factor of every cost.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is none of these, or costs overflow.
+    """
+
+    recipe: Recipe
+    layout_seed: int = 0
+    p: float = 1.0
+    start: Start = "corner"
+    goal: Sequence[int] | None = None
+    cost_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_integer("layout_seed", self.layout_seed)
+        check_chance("p", self.p)
+        check_positive("cost_scale", self.cost_scale)
+        if not math.isfinite(self.recipe.largest_cost * float(self.cost_scale)):
+            raise ValueError(f"costs overflow: {self.recipe} with cost_scale={self.cost_scale!r}")
+        start = self.start
+        is_name = isinstance(start, str)
+        is_known = start in STARTS if is_name else isinstance(start, Sequence | np.ndarray)
+        if not is_known:
+            raise ValueError(
+                f"start must be {', '.join(STARTS)} or coordinates such as (3, 4), got {start!r}"
+            )
+        # What the caller does to a list of coordinates later changes nothing.
+        object.__setattr__(self, "start", copy.copy(start))
+
+
 def maze_model(
     layout: Layout,
     recipe: Recipe,
@@ -167,7 +237,7 @@ def maze_model(
     ValueError
         If an argument is none of these, the start is blocked or the goal, or costs overflow.
     """
-    check_rules(recipe, p, start, cost_scale)
+    MazeOptions(recipe, p=p, start=start, cost_scale=cost_scale)  # which checks them
     initial = start_distribution(layout.grid, layout.goal, layout.blocked, start)
     successors, _ = layout.grid.neighbours()
     costs = recipe.move_costs(layout, successors) * float(cost_scale)
@@ -175,20 +245,6 @@ def maze_model(
     available[layout.goal] = False
     costs[~available] = np.inf
     return MoveMDP(lock(successors), lock(costs), p=p, initial=initial)
-
-
-def check_rules(recipe: Recipe, p: float, start: Start, cost_scale: float) -> None:
-    """Refuse arguments of `maze_model` that go with no layout."""
-    check_chance("p", p)
-    check_positive("cost_scale", cost_scale)
-    if not math.isfinite(recipe.largest_cost * float(cost_scale)):
-        raise ValueError(f"costs overflow: {recipe} with cost_scale={cost_scale!r}")
-    is_name = isinstance(start, str)
-    is_known = start in STARTS if is_name else isinstance(start, Sequence | np.ndarray)
-    if not is_known:
-        raise ValueError(
-            f"start must be {', '.join(STARTS)} or coordinates such as (3, 4), got {start!r}"
-        )
 
 
 def start_distribution(

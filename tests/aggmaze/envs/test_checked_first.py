@@ -13,7 +13,7 @@ import pytest
 import aggmaze
 from aggmaze.envs import maze as maze_module
 from aggmaze.envs import terrain_maze as terrain_module
-from aggmaze.mazes import StandardRecipe, TerrainRecipe
+from aggmaze.recipes import StandardRecipe, TerrainRecipe
 
 BEYOND = 10**400
 
@@ -153,7 +153,7 @@ class TestMazes:
 
 
 def test_the_chain_of_cartpole(nothing_is_made: None) -> None:
-    make = aggmaze.envs.cartpole.DiscretizedCartPoleEnv
+    make = aggmaze.DiscretizedCartPoleEnv
     with pytest.raises(DrawnError):
         make(bins=(3, 3, 3, 3))
     for name, value in {"render_mode": "rgb", "bins": (3, 3), "limits": (1.0, BEYOND)}.items():

@@ -87,6 +87,12 @@ def parse_settings(
 ) -> dict[str, Any]:
     """Return keys and values of settings ``key=value``, as `parse_setting` reads them.
 
+    Parameters
+    ----------
+    settings : iterable of str
+    option, example : str
+        What errors call a setting, and an example of one.
+
     Raises
     ------
     ValueError
@@ -104,7 +110,14 @@ def parse_settings(
 def parse_setting(
     setting: str, option: str = "--set", example: str = "shape=50,50"
 ) -> tuple[str, Any]:
-    """Return key and value of ``key=value``; the value is a Python literal, or else text."""
+    """Return key and value of ``key=value``; the value is a Python literal, or else text.
+
+    Parameters
+    ----------
+    setting : str
+    option, example : str
+        As for `parse_settings`.
+    """
     name, equals, text = setting.partition("=")
     if not equals or not name.isidentifier():
         raise ValueError(f"{option} takes KEY=VALUE, such as {option} {example}, got {setting!r}")

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import planners
 from aggmaze import MoveMDP, TabularMDP
-from tests.aggmaze.test_formats import DiscreteDP
+from tests.aggmaze.formats.test_formats import DiscreteDP
 
 Reader = Callable[..., TabularMDP]
 INF = np.inf

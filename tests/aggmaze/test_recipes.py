@@ -18,7 +18,7 @@ import planners
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout, open_passages
-from aggmaze.mazes import TERRAIN_COSTS, StandardRecipe, TerrainRecipe, maze_model
+from aggmaze.recipes import TERRAIN_COSTS, StandardRecipe, TerrainRecipe, maze_model
 from tests.strategies import seeds, shapes
 
 Point = tuple[int, ...]

@@ -1,0 +1,1 @@
+"""Exact models: a general sparse table, and moves that may slip."""

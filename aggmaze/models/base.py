@@ -1,0 +1,185 @@
+"""What both kinds of models share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from aggmaze.arrays import lock
+from aggmaze.checks import check_integer, check_uniform
+from aggmaze.formats.discrete_dp import to_quantecon
+from aggmaze.formats.gym_table import GymP, to_gym_P
+from aggmaze.formats.matrices import to_mdptoolbox
+from aggmaze.formats.tables import SupportsRows
+from aggmaze.models.rows import ROW_SUM_TOLERANCE, Rows
+
+
+class FiniteMDP:
+    """A finite Markov decision process whose arrays are its own and read-only: copies share them.
+
+    The two kinds of models are its subclasses; what they hold is theirs.
+    """
+
+    @property
+    def num_states(self) -> int:
+        """Number of states S."""
+        raise NotImplementedError
+
+    @property
+    def num_actions(self) -> int:
+        """Number of actions A."""
+        raise NotImplementedError
+
+    @property
+    def draw(self) -> Callable[..., tuple[int, float, float]]:
+        """`sample`, compiled and unchecked: ``draw(model.sampling_tables, state, action, u)``."""
+        raise NotImplementedError
+
+    @property
+    def sampling_tables(self) -> tuple[Any, ...]:
+        """What `draw` draws from."""
+        raise NotImplementedError
+
+    def rows(self, lo: int, hi: int) -> Rows:
+        """Return the rows of the states ``lo`` to ``hi - 1``.
+
+        Parameters
+        ----------
+        lo, hi : int
+            At least one state.
+        """
+        raise NotImplementedError
+
+    def sample(self, state: int, action: int, uniform: float) -> tuple[int, float, float]:
+        """Return the next state, its cost and its probability for a uniform number in [0, 1).
+
+        Of a `TabularMDP` outcomes are taken in the order in which the row stores them.  Of a
+        `MoveMDP` the chosen move happens below ``p``; the rest is split evenly over the other
+        available moves in order of their index.
+
+        Parameters
+        ----------
+        state, action : int
+        uniform : float
+
+        Raises
+        ------
+        TypeError
+            If the state or the action is not an integer.
+        ValueError
+            If it is not one of the model, or the number not in [0, 1).
+        """
+        state = check_integer("state", state, below=self.num_states)
+        action = check_integer("action", action, below=self.num_actions)
+        check_uniform("uniform", uniform)
+        return self.draw(self.sampling_tables, state, action, uniform)
+
+    def to_gym_P(self: SupportsRows) -> GymP:  # noqa: N802 (P is the attribute's name)
+        """Return Gymnasium's table ``P``: see `aggmaze.formats.to_gym_P`."""
+        return to_gym_P(self)
+
+    def to_mdptoolbox(self: SupportsRows) -> tuple[list[sp.csr_matrix], NDArray[np.float64]]:
+        """Return MDPtoolbox's pair ``(P, R)``: see `aggmaze.formats.to_mdptoolbox`."""
+        return to_mdptoolbox(self)
+
+    def to_quantecon(self: SupportsRows, gamma: float) -> Any:
+        """Return QuantEcon's ``DiscreteDP``: see `aggmaze.formats.to_quantecon`."""
+        return to_quantecon(self, gamma)
+
+    def validate(self) -> Self:
+        """Check the contents of the model and return it; once is enough, since it can't change.
+
+        Raises
+        ------
+        ValueError
+            Naming the first state and action that are wrong, and what is allowed.
+        """
+        if not self.__dict__.get("_valid", False):
+            self._check()
+            object.__setattr__(self, "_valid", True)
+        return self
+
+    def _check(self) -> None:
+        raise NotImplementedError
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Unpickled arrays can be written to.
+        for value in state.values():
+            is_matrix = isinstance(value, sp.csr_array)
+            for part in (value.data, value.indices, value.indptr) if is_matrix else (value,):
+                if isinstance(part, np.ndarray):
+                    lock(part)
+        self.__dict__.update(state)
+
+
+def uniform_over(states: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the uniform distribution over the marked states, or over all if none is marked."""
+    chosen = states if states.any() else np.ones_like(states)
+    return chosen / np.count_nonzero(chosen)
+
+
+def check_distribution(initial: NDArray[np.float64]) -> None:
+    """Refuse an initial distribution that is none, naming the first bad entry."""
+    bad = np.flatnonzero(~np.isfinite(initial) | (initial < 0))
+    if len(bad):
+        raise ValueError(
+            f"initial[{bad[0]}] = {initial[bad[0]]} must be a finite number, not negative"
+        )
+    if abs(initial.sum() - 1.0) > ROW_SUM_TOLERANCE:
+        raise ValueError(f"initial sums to {initial.sum()}, must sum to 1")
+
+
+def check_block(lo: int, hi: int, num_states: int) -> None:
+    """Refuse a block of states that is not within the model, or has none.
+
+    Parameters
+    ----------
+    lo, hi : int
+        First state, and the one behind the last.
+    num_states : int
+    """
+    if not 0 <= lo < hi <= num_states:
+        raise ValueError(f"rows({lo}, {hi}) must satisfy 0 <= lo < hi <= {num_states}")
+
+
+def scaled_costs(
+    costs: NDArray[np.float64],
+    factor: float,
+    width: int,
+    *,
+    rows: NDArray[np.integer[Any]] | None = None,
+    choice: str = "action",
+) -> NDArray[np.float64]:
+    """Return costs times a factor, and refuse one that becomes infinite.
+
+    Parameters
+    ----------
+    costs : ndarray of float, shape (N,)
+        Infinite ones, which stand where nothing is available, may stay so.
+    factor : float
+    width, choice : int, str
+        Number of choices in a state, and what they are called.
+    rows : ndarray of int, shape (N,), optional
+        ``s * width + k`` for a cost of choice ``k`` in state ``s``; by default one each, in order.
+    """
+    with np.errstate(over="ignore"):
+        scaled = float(factor) * costs
+    lost = np.flatnonzero(np.isfinite(costs) & ~np.isfinite(scaled))
+    if len(lost):
+        state, number = divmod(int(lost[0] if rows is None else rows[lost[0]]), width)
+        raise ValueError(
+            f"state {state}, {choice} {number}: cost {costs[lost[0]]} times factor {factor} is "
+            "too large for float64"
+        )
+    return lock(scaled)
