@@ -31,6 +31,7 @@ from aggmaze.move_mdp import MoveMDP
 from planners.engine import Engine, Sweep
 from planners.iterate import Step
 from planners.linear.basins import BasinCorrection
+from planners.solvers.rescue import Rescue
 from planners.sweeps.grid_rows import RowSweeps
 from planners.sweeps.orders import grid_shape
 
@@ -41,8 +42,8 @@ _SLOW = 0.25
 # A correction below this share of what the residual may amount to is followed by an iteration
 # without one.
 _SMALL = 0.03
-# Iterations without a bound better by a tenth before plain sweeps take over, and how many at first.
-_PATIENCE = 8
+# Iterations of plain sweeps the first time that the bound does not fall.
+_FIRST_PLAIN = 8
 # Share of the states that have to pay for V to start from above.
 _MOSTLY = 0.9
 
@@ -92,10 +93,7 @@ class BasinAggregation:
         # Of the last iteration: the residual; and how corrections go.
         self._residual = np.inf
         self._due = self._pausing = False
-        # How the residual's range goes.
-        self._best = np.inf
-        self._stalled = self._num_plain = 0
-        self._next_plain = _PATIENCE
+        self._rescue = Rescue(_FIRST_PLAIN)
 
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Make one iteration."""
@@ -106,7 +104,7 @@ class BasinAggregation:
             if not V.any():
                 self._raise(V, out)
                 num_sweeps += 1
-        plain = self._num_plain > 0
+        plain = self._rescue.plain
         if self._due and not plain:
             self._correct(out)
         num_sweeps += self._sweep_in_place(plain, out) + 1
@@ -155,21 +153,10 @@ class BasinAggregation:
 
     def _judge(self, sweep: Sweep) -> None:
         """Decide on what the next iteration does."""
-        corrected = self._due and self._num_plain == 0
+        corrected = self._due and not self._rescue.plain
         slow = sweep.residual > _SLOW * self._residual
         # Without rows, corrections are made for the sake of the order, too.
         slow = slow or self._rows is None
         self._due = slow and not (corrected and self._pausing)
         self._residual = sweep.residual
-        spread = sweep.residual_high - sweep.residual_low
-        if spread < 0.9 * self._best:
-            self._best = spread
-            self._stalled = 0
-        else:
-            self._stalled += 1
-        if self._num_plain > 0:
-            self._num_plain -= 1
-        elif self._stalled >= _PATIENCE:
-            self._num_plain = self._next_plain
-            self._next_plain *= 2
-            self._stalled = 0
+        self._rescue.see(sweep.residual_high - sweep.residual_low)

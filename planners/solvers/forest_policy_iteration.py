@@ -32,6 +32,7 @@ from aggmaze.checks import check_choice, check_integer
 from planners.engine import Engine, Sweep
 from planners.iterate import Step
 from planners.linear.forest import PolicyForest
+from planners.solvers.rescue import Rescue
 from planners.sweeps.orders import directions, grid_shape
 
 STARTS = ("auto", "sweeps")
@@ -52,8 +53,8 @@ _NEARLY_A_FOREST = 0.5
 _POOR, _FEW = 0.5, 1e-3
 _REDUCTION, _MOST_STEPS = 0.003, 20
 _LEAST_REDUCTION, _MOST_STEPS_EVER = 1e-8, 160
-# So many rounds without a bound 10 % better are followed by at first so many without evaluation.
-_PATIENCE, _BETTER, _FIRST_RESCUE = 8, 0.9, 4
+# Rounds without evaluation the first time that the bound does not fall.
+_FIRST_PLAIN = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,9 +224,9 @@ class _Rule:
         self.width = math.inf
         self.num_changed = num_states
         self._num_states = num_states
-        self._last_width = self._best_width = math.inf
-        self._num_slow = self._num_stalled = 0
-        self._rescue, self._next_rescue = 0, _FIRST_RESCUE
+        self._last_width = math.inf
+        self._num_slow = 0
+        self._rescue = Rescue(_FIRST_PLAIN)
 
     def observe(self, width: float, num_changed: int) -> None:
         """Take note of a sweep: the range of its residual, and how many moves are new."""
@@ -247,16 +248,6 @@ class _Rule:
         if self._num_slow >= _SLOW_ROUNDS:
             self._num_slow = 0
             settled = True
-        if self._rescue > 0:
-            self._rescue -= 1
-        elif self.width < _BETTER * self._best_width:
-            self._num_stalled = 0
-        else:
-            self._num_stalled += 1
-            if self._num_stalled >= _PATIENCE:
-                self._num_stalled = 0
-                self._rescue = self._next_rescue
-                self._next_rescue *= 2
-        self._best_width = min(self._best_width, self.width)
+        self._rescue.see(self.width)
         self.evaluates_always = scattered or self.lagged_share < _NEARLY_A_FOREST
-        self.evaluates = self._rescue == 0 and (self.evaluates_always or settled)
+        self.evaluates = not self._rescue.plain and (self.evaluates_always or settled)
