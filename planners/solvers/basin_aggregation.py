@@ -93,7 +93,7 @@ class BasinAggregation:
         # Of the last iteration: the residual; and how corrections go.
         self._residual = np.inf
         self._due = self._pausing = False
-        self._rescue = Rescue(_FIRST_PLAIN)
+        self._rescue = Rescue(_FIRST_PLAIN, plain_count=True)
 
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Make one iteration."""

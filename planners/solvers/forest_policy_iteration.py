@@ -226,7 +226,7 @@ class _Rule:
         self._num_states = num_states
         self._last_width = math.inf
         self._num_slow = 0
-        self._rescue = Rescue(_FIRST_PLAIN)
+        self._rescue = Rescue(_FIRST_PLAIN, below_best=True)
 
     def observe(self, width: float, num_changed: int) -> None:
         """Take note of a sweep: the range of its residual, and how many moves are new."""
