@@ -13,9 +13,9 @@ one sweep gives, ``max (T0) / (1 - gamma)``: from above the way to a goal spread
 go, from below each backup may add no more than the cost of a step, and states that hold one another
 down are let go one after another.  A V that is given is kept.
 
-Corrections and over-relaxed sweeps are no contractions.  Wherever the bound has not fallen by a
-tenth in eight iterations, J iterations follow of plain sweeps alone, which are: rows without
-relaxation, or the states in their order and back.  J doubles from 8.
+Corrections and over-relaxed sweeps are no contractions.  Eight iterations in a row in which the
+bound has not fallen by a tenth are followed by eight of plain sweeps alone, which are, then by 16
+and so on (`solvers.rescue`): rows without relaxation, or the states in their order and back.
 So it converges whatever the model.  The values are the middle of the certified interval.
 """
 
@@ -35,16 +35,16 @@ from planners.solvers.rescue import Rescue
 from planners.sweeps.grid_rows import RowSweeps
 from planners.sweeps.orders import grid_shape
 
-# Rows are swept where so many of them are regular: sweeps of others are slow.
+# Rows are swept where at least this fraction of them is regular: sweeps of others are slow.
 _LEAST_SHARE = 0.9
-# The residual is to fall to this share in an iteration, else the next begins with a correction.
+# An iteration begins with a correction if the one before left over this part of the residual.
 _SLOW = 0.25
-# A correction below this share of what the residual may amount to is followed by an iteration
-# without one.
+# A correction that changes no value by more than this times gamma / (1 - gamma) times the residual,
+# which is the most that may be left to correct, is followed by an iteration without one.
 _SMALL = 0.03
 # Iterations of plain sweeps the first time that the bound does not fall.
 _FIRST_PLAIN = 8
-# Share of the states that have to pay for V to start from above.
+# V starts from above where over this fraction of the states that are not terminal has to pay.
 _MOSTLY = 0.9
 
 

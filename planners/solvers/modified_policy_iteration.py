@@ -24,7 +24,8 @@ done between two full sweeps follows the model:
 Where there are absorbing states, the policy that is greedy for a V that knows nothing of them is
 not worth correcting for: Gauss-Seidel sweeps come first, as long as they make good progress.
 Corrections of any kind could go in circles; where the residual has not shrunk by a tenth in eight
-rounds, a number of rounds, doubled each time, are plain sweeps, which are contractions.
+rounds, four rounds, then 8, 16 and so on, are plain sweeps, which are contractions
+(`solvers.rescue`).
 
 Source: Puterman, Shin, "Modified policy iteration algorithms for discounted Markov decision
 problems", Management Science 24 (1978); MacQueen (1966) for the midpoint.
