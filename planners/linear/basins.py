@@ -31,8 +31,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from planners.engine import Engine
+from planners.kernels.pieces import turn_around
 from planners.kernels.tables import num_available, weight
-from planners.linear.paths import path_order
 
 # Visits below this are left out, and of each basin at most this many states are looked at.
 _LEAST_VISITS = 1e-3
@@ -134,26 +134,35 @@ class BasinCorrection:
 
 @njit(cache=True, nogil=True)
 def _find_basins(moves, actions, basins):
-    """Write the basins of the actions; return their number."""
+    """Write the basins of the actions; return their number.
+
+    The order is that of `linear.paths.path_order`; labels are found on the way.
+    """
     labels, roots, order = basins
-    for s in range(len(labels)):
-        # A terminal state has no move, whatever its action.
-        labels[s] = moves.successors[s, actions[s]] if moves.costs[s, actions[s]] < np.inf else s
-    path_order(labels, order)
     labels[:] = -1
-    count = 0
-    for k in range(len(order)):
-        s = order[k]
-        following = s
-        if moves.costs[s, actions[s]] < np.inf:
-            following = moves.successors[s, actions[s]]
-        # Only the first state of a path may lead to one that has no label yet: to the root.
-        label = labels[following]
-        if label < 0:
+    count = begin = 0
+    for start in range(len(labels)):
+        if labels[start] >= 0:
+            continue
+        s = start
+        end = begin
+        while labels[s] == -1:
+            labels[s] = -2
+            order[end] = s
+            end += 1
+            # A terminal state has no move, whatever its action.
+            if moves.costs[s, actions[s]] == np.inf:
+                break
+            s = moves.successors[s, actions[s]]
+        label = labels[s]
+        if label == -2:
             label = count
-            roots[count] = following
+            roots[count] = s
             count += 1
-        labels[s] = label
+        turn_around(order, begin, end)
+        for i in range(begin, end):
+            labels[order[i]] = label
+        begin = end
     return count
 
 

@@ -36,8 +36,8 @@ from planners.linear.paths import likely_moves, likely_outcomes, path_order
 from planners.linear.rows import Rows
 from planners.linear.shortest_paths import Paths, shortest_moves, shortest_outcomes
 
-# A policy of shortest paths is a good beginning where either no more than so many actions a state
-# lead elsewhere, or paths have no more than so many steps, in units of 1 / (1 - gamma); on average.
+# A policy of shortest paths is a good beginning where, on average, either at most _FEW_WAYS actions
+# of a state lead elsewhere, or paths have at most _SHORT_WAY / (1 - gamma) steps.
 _FEW_WAYS, _SHORT_WAY = 3.2, 3.0
 
 

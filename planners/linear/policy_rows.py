@@ -288,7 +288,7 @@ def _pack_moves(moves, gamma, policy, solve_loops, slices, lo, hi):
         if solve_loops and n > 0:
             stays = 0
             for m in range(num_moves):
-                stays += 1 if costs[s, m] < np.inf and successors[s, m] == s else 0
+                stays += (costs[s, m] < np.inf) & (successors[s, m] == s)
             share = moves.every[n] * stays + (moves.chosen[n] if successors[s, a] == s else 0.0)
             factor = 1.0 / (1.0 - gamma * share)
             slices.factors[s] = factor
