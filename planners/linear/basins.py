@@ -24,6 +24,7 @@ It is an estimate; whoever uses it sweeps, and certifies, after it.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -31,14 +32,51 @@ from numpy.typing import NDArray
 
 from planners.engine import Engine
 from planners.kernels.pieces import turn_around
+from planners.kernels.tables import num_available, weight
 
-# Visits below this are left out, and no basin is looked at in more states than so many.
+# Visits below this are left out, and of each basin at most this many states are looked at.
 _LEAST_VISITS = 1e-3
 _MOST_STATES = 200
-# Accuracy and sweeps of the small system, and entries a basin that there is room for on average.
+# Relative accuracy and most sweeps of the small system, and room for entries a basin, on average.
 _TOLERANCE = 1e-3
 _MOST_SWEEPS = 60
 _ENTRIES = 32
+
+
+class _Basins(NamedTuple):
+    """Where the greedy moves lead.
+
+    Parameters
+    ----------
+    labels : ndarray of int32, shape (S,)
+        The basin of each state.
+    roots : ndarray of int32, shape (S,)
+        The root of each basin, as many as there are.
+    order : ndarray of int32, shape (S,)
+        The states, each after the one that its greedy move leads to but for roots.
+    """
+
+    labels: NDArray[np.int32]
+    roots: NDArray[np.int32]
+    order: NDArray[np.int32]
+
+
+class _Equations(NamedTuple):
+    """The equations of B basins, with ``lost_kl`` in the rows ``indptr[k]:indptr[k + 1]``.
+
+    Parameters
+    ----------
+    indptr : ndarray of int64, shape (B + 1,)
+    columns : ndarray of int32, shape (nnz,)
+    lost : ndarray of float, shape (nnz,)
+    diagonal, right : ndarray of float, shape (B,)
+    """
+
+    indptr: NDArray[np.int64]
+    columns: NDArray[np.int32]
+    lost: NDArray[np.float64]
+    diagonal: NDArray[np.float64]
+    right: NDArray[np.float64]
 
 
 class BasinCorrection:
@@ -51,15 +89,16 @@ class BasinCorrection:
     """
 
     def __init__(self, engine: Engine) -> None:
-        self._tables, self._gamma = engine.tables, engine.gamma
+        self._moves, self._gamma = engine.tables, engine.gamma
         num_states = engine.model.num_states
         #: The basin of each state at the last correction, shape (S,).
         self.labels = np.empty(num_states, dtype=np.int32)
         #: Their number.
         self.num_basins = 0
-        self._roots = np.empty(num_states, dtype=np.int32)
         #: The states, each after the one that its greedy move leads to but for roots.
         self.order = np.arange(num_states, dtype=np.int32)
+        roots = np.empty(num_states, dtype=np.int32)
+        self._basins = _Basins(self.labels, roots, self.order)
         self._visits = np.zeros(num_states)
 
     def apply(
@@ -74,62 +113,35 @@ class BasinCorrection:
         V, image : ndarray of float, shape (S,)
             V and TV; V is used up.
         """
-        successors, move_costs, chosen, every = self._tables
-        count = _find_basins(successors, move_costs, actions, self.labels, self._roots, self.order)
-        self.num_basins = int(count)
+        moves, gamma, basins = self._moves, self._gamma, self._basins
+        count = int(_find_basins(moves, actions, basins))
+        self.num_basins = count
         # What does not fit is taken as not leaving its basin.
         capacity = 64 + min(_ENTRIES * count, len(V))
-        columns, lost = np.empty(capacity, dtype=np.int32), np.empty(capacity)
-        indptr = np.empty(count + 1, dtype=np.int64)
-        diagonal, right, y = np.empty(count), np.empty(count), np.zeros(count)
-        _assemble(
-            successors,
-            move_costs,
-            chosen,
-            every,
-            self._gamma,
-            actions,
-            self.labels,
-            self._roots,
-            V,
-            image,
-            self._visits,
-            indptr,
-            columns,
-            lost,
-            diagonal,
-            right,
+        equations = _Equations(
+            np.empty(count + 1, dtype=np.int64),
+            np.empty(capacity, dtype=np.int32),
+            np.empty(capacity),
+            np.empty(count),
+            np.empty(count),
         )
-        if not math.isfinite(_solve(indptr, columns, lost, diagonal, right, y)):
+        _assemble(moves, gamma, actions, basins, V, image, self._visits, equations)
+        y = np.zeros(count)
+        if not math.isfinite(_solve(equations, y)):
             return 0.0
-        return float(
-            _carry(
-                successors,
-                move_costs,
-                chosen,
-                every,
-                self._gamma,
-                actions,
-                self.labels,
-                self._roots,
-                self.order,
-                y,
-                V,
-                image,
-            )
-        )
+        return float(_carry(moves, gamma, actions, basins, y, V, image))
 
 
 @njit(cache=True, nogil=True)
-def _find_basins(successors, move_costs, actions, labels, roots, order):  # type: ignore[no-untyped-def]
-    """Label the states by where the actions lead; return the number of basins.
+def _find_basins(moves, actions, basins):
+    """Write the basins of the actions; return their number.
 
-    ``order`` receives the states, each after the one that its action leads to but for roots.
+    The order is that of `linear.paths.path_order`; labels are found on the way.
     """
-    num_states = len(labels)
+    labels, roots, order = basins
     labels[:] = -1
     count = begin = 0
-    for start in range(num_states):
+    for start in range(len(labels)):
         if labels[start] >= 0:
             continue
         s = start
@@ -139,9 +151,9 @@ def _find_basins(successors, move_costs, actions, labels, roots, order):  # type
             order[end] = s
             end += 1
             # A terminal state has no move, whatever its action.
-            if move_costs[s, actions[s]] == np.inf:
+            if moves.costs[s, actions[s]] == np.inf:
                 break
-            s = successors[s, actions[s]]
+            s = moves.successors[s, actions[s]]
         label = labels[s]
         if label == -2:
             label = count
@@ -155,25 +167,10 @@ def _find_basins(successors, move_costs, actions, labels, roots, order):  # type
 
 
 @njit(cache=True, nogil=True)
-def _assemble(  # type: ignore[no-untyped-def]
-    successors,
-    move_costs,
-    chosen,
-    every,
-    gamma,
-    actions,
-    labels,
-    roots,
-    V,
-    image,
-    visits,
-    indptr,
-    columns,
-    lost,
-    diagonal,
-    right,
-):
+def _assemble(moves, gamma, actions, basins, V, image, visits, equations):
     """Write the equations of the basins; ``visits`` is zero before and after."""
+    successors, costs = moves.successors, moves.costs
+    indptr, columns, lost, diagonal, right = equations
     num_moves = successors.shape[1]
     room = num_moves * _MOST_STATES + 8
     queue = np.empty(room, dtype=np.int32)
@@ -181,7 +178,7 @@ def _assemble(  # type: ignore[no-untyped-def]
     end = 0
     indptr[0] = 0
     for k in range(len(diagonal)):
-        root = roots[k]
+        root = basins.roots[k]
         begin = end
         queue[0] = root
         head, tail, num_touched = 0, 1, 1
@@ -195,29 +192,26 @@ def _assemble(  # type: ignore[no-untyped-def]
             visits[s] = 0.0
             size += w
             weighted += w * (image[s] - V[s])
-            n = 0
+            n = num_available(moves, s)
             for m in range(num_moves):
-                n += 1 if move_costs[s, m] < np.inf else 0
-            for m in range(num_moves):
-                if move_costs[s, m] == np.inf:
+                if costs[s, m] == np.inf:
                     continue
-                flow = gamma * w * (every[n] + (chosen[n] if m == actions[s] else 0.0))
+                flow = gamma * w * weight(moves, n, m, actions[s])
                 following = successors[s, m]
                 if flow == 0.0 or following == root:
                     continue
-                label = labels[following]
+                label = basins.labels[following]
                 if label != k:
                     entry = begin
                     while entry < end and columns[entry] != label:
                         entry += 1
+                    if entry == end and end < len(columns):
+                        columns[end] = label
+                        lost[end] = 0.0
+                        end += 1
                     if entry < end:
                         lost[entry] += flow
                         leaves += flow
-                    elif end < len(columns):
-                        columns[end] = label
-                        lost[end] = flow
-                        leaves += flow
-                        end += 1
                     continue
                 waiting = visits[following]
                 if waiting == 0.0:
@@ -236,14 +230,15 @@ def _assemble(  # type: ignore[no-untyped-def]
         diagonal[k] = (1.0 - gamma) * size + leaves
         right[k] = weighted
         indptr[k + 1] = end
-        if move_costs[root, actions[root]] == np.inf:
+        if costs[root, actions[root]] == np.inf:
             diagonal[k], right[k] = 1.0, 0.0
             indptr[k + 1] = end = begin
 
 
 @njit(cache=True, nogil=True)
-def _solve(indptr, columns, lost, diagonal, right, y):  # type: ignore[no-untyped-def]
+def _solve(equations, y):
     """Solve the equations from y on by sweeps there and back; return the largest solution."""
+    indptr, columns, lost, diagonal, right = equations
     largest = 0.0
     for sweep in range(_MOST_SWEEPS):
         change = largest = 0.0
@@ -262,11 +257,11 @@ def _solve(indptr, columns, lost, diagonal, right, y):  # type: ignore[no-untype
 
 
 @njit(cache=True, nogil=True)
-def _carry(  # type: ignore[no-untyped-def]
-    successors, move_costs, chosen, every, gamma, actions, labels, roots, order, y, V, image
-):
+def _carry(moves, gamma, actions, basins, y, V, image):
     """Write ``V + y + t`` over ``image``, and t over V; return the largest change of ``image``."""
-    num_moves = successors.shape[1]
+    labels, roots, order = basins
+    chosen, every = moves.chosen, moves.every
+    num_moves = moves.successors.shape[1]
     pivots, factors = np.ones(num_moves + 1), np.zeros(num_moves + 1)
     for n in range(1, num_moves + 1):
         # With p < 1/n the slips are the rule, and nothing is carried along the chosen move.
@@ -280,11 +275,9 @@ def _carry(  # type: ignore[no-untyped-def]
         value = V[s]
         rest = 0.0
         if s != roots[label]:
-            n = 0
-            for m in range(num_moves):
-                n += 1 if move_costs[s, m] < np.inf else 0
+            n = num_available(moves, s)
             rest = pivots[n] * (image[s] - value - (1.0 - gamma) * y[label])
-            following = successors[s, actions[s]]
+            following = moves.successors[s, actions[s]]
             if following != roots[label]:
                 rest += factors[n] * V[following]
         V[s] = rest

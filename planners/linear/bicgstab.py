@@ -16,7 +16,7 @@ from planners.kernels.vectors import Vector, dot, sup_norm
 
 # Numbers of sizes between 2 to minus this and 2 to this have squares with all their digits.
 _SAFE_EXPONENT = 400
-# It ends where the residual has grown so much.
+# It ends where the residual is this many times what it was at first.
 _GROWTH = 1e6
 
 
@@ -27,7 +27,7 @@ class KrylovSolution(NamedTuple):
     ----------
     values : ndarray of float, shape (S,)
     reduction : float
-        Share of the residual that is left, in the 2-norm; NaN or infinite where it broke down.
+        2-norm of the residual in units of that of ``right``; NaN or infinite where it broke down.
     num_steps : int
         Of two applications each.
     """
@@ -54,12 +54,17 @@ def bicgstab(
         ``apply(d, smoothed, image)`` writes ``M^-1 d`` and ``A M^-1 d``, M the preconditioner.
     right : ndarray of float, shape (S,)
     reduction : float
-        End where the 2-norm of the residual is down to this share.
+        End where the 2-norm of the residual is at most this many times that of ``right``.
     most_steps : int
+        Most steps, of two applications each.
     least_norm : float
-        End too where it is down to this.
+        End too where the 2-norm of the residual is at most this.
     max_value : float
-        End too where an entry of x is larger.
+        End too where an entry of x is larger in size.
+
+    Returns
+    -------
+    KrylovSolution
     """
     exponent = math.frexp(sup_norm(right))[1]
     if abs(exponent) > _SAFE_EXPONENT:
@@ -111,12 +116,12 @@ def _quotient(numerator: float, denominator: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _add(x, factor, y):  # type: ignore[no-untyped-def]
+def _add(x, factor, y):
     for i in range(len(x)):
         x[i] += factor * y[i]
 
 
 @njit(cache=True, nogil=True)
-def _turn(direction, beta, omega, image, residual):  # type: ignore[no-untyped-def]
+def _turn(direction, beta, omega, image, residual):
     for i in range(len(direction)):
         direction[i] = residual[i] + beta * (direction[i] - omega * image[i])

@@ -11,6 +11,10 @@ der Vorst, 1977): where costs are not negative, the plain iteration ``v + (LU)^-
 from 0 towards the solution without ever passing it.
 
 Nothing here can be wrong in silence: every `Solution` tells the residual of the values it holds.
+
+This is for one chain whose value is wanted to the last digit, also undiscounted and for several
+costs: `planners.evaluate`, expected steps, and what is too much for `linear.forest`, with which
+solvers evaluate their policies.
 """
 
 from __future__ import annotations
@@ -25,11 +29,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from aggmaze.mdp import readonly
-from planners.kernels.pieces import UNIT_ROUNDOFF, likely_outcome
+from planners.kernels.pieces import UNIT_ROUNDOFF
 from planners.kernels.vectors import sup_norm
 from planners.linear.bicgstab import bicgstab
+from planners.linear.paths import likely_outcomes, path_order
+from planners.linear.rows import Rows, rows_of
 
-# A round of BiCGSTAB ends at this share of the residual it began with, or after so many steps.
+# A round of BiCGSTAB ends at this part of the residual it began with, or after this many steps.
 _REDUCTION = 1e-6
 _MOST_STEPS = 200
 # Rows with more entries beyond the diagonal are not used to eliminate: a bound on the work.
@@ -74,21 +80,19 @@ class ChainEquations:
     """
 
     def __init__(self, transitions: sp.csr_array, fixed: NDArray[np.bool_], gamma: float) -> None:
-        chain = (
-            readonly(transitions.indptr.astype(np.int64)),
-            readonly(transitions.indices.astype(np.int32, copy=False)),
-            readonly(transitions.data),
-            readonly(fixed),
-        )
+        chain, fixed_states = rows_of(transitions), readonly(fixed)
+        following = np.empty(len(fixed), dtype=np.int32)
+        likely_outcomes(chain, 1, np.zeros_like(following), fixed_states, following)
         self._fixed = fixed
-        self._order, cycles = _path_order(*chain)
-        indptr, indices, entries = _assemble(*chain, gamma, self._order, cycles)
-        matrix = sp.csr_array((entries, indices, indptr), shape=transitions.shape)
-        matrix.sort_indices()
-        self._pattern = (indptr, matrix.indices.astype(np.int32, copy=False))
-        self._entries = matrix.data
-        self._diagonal = _diagonal(*self._pattern)
-        self._factors = _factors(*self._pattern, self._entries, self._diagonal)
+        self._order, cycles = _predecessors_first(following)
+        starts, columns, entries = _assemble(chain, fixed_states, gamma, self._order, cycles)
+        # Products with it add up each row from its first entry to the last.
+        self._matrix = sp.csr_array((entries, columns, starts), shape=transitions.shape)
+        self._matrix.sort_indices()
+        columns = self._matrix.indices.astype(np.int32, copy=False)
+        matrix = Rows(starts, columns, self._matrix.data)
+        self._diagonal = _diagonal(matrix)
+        self._factors = matrix._replace(entries=_factors(matrix, self._diagonal))
         self._operations = 4 + int(np.diff(transitions.indptr).max())
         self._watch: Callable[[], object] | None = None
 
@@ -99,10 +103,20 @@ class ChainEquations:
         max_value: float = math.inf,
         watch: Callable[[], object] | None = None,
     ) -> Solution:
-        """Solve for costs of shape (S,), as far as float64 and BiCGSTAB go.
+        """Solve for some costs, as far as float64 and BiCGSTAB go.
 
-        Give up where corrections exceed ``max_value``.  ``watch`` is called before each product
-        with the matrix; a true value returned ends it with what there is.
+        Parameters
+        ----------
+        costs : ndarray of float, shape (S,)
+        max_value : float
+            Give up where corrections exceed this in size.
+        watch : callable, optional
+            Called before each product with the matrix; a true value returned ends it with what
+            there is.
+
+        Returns
+        -------
+        Solution
         """
         self._watch = watch
         right, scale = self._right_hand_side(costs)
@@ -125,7 +139,17 @@ class ChainEquations:
         return self._solution(values, residual, scale)
 
     def rise(self, costs: NDArray[np.float64], num_steps: int) -> Solution:
-        """Make steps of the iteration that rises from 0 to the solution for costs >= 0."""
+        """Make steps of the iteration that rises from 0 to the solution for costs >= 0.
+
+        Parameters
+        ----------
+        costs : ndarray of float, shape (S,)
+        num_steps : int
+
+        Returns
+        -------
+        Solution
+        """
         right, scale = self._right_hand_side(costs)
         values, residual = np.zeros_like(right), right
         for _ in range(num_steps):
@@ -161,20 +185,12 @@ class ChainEquations:
     def _residual(
         self, right: NDArray[np.float64], values: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        residual = np.empty_like(values)
-        _residual(*self._pattern, self._entries, right, values, residual)
-        return residual
+        return right - self._matrix @ values
 
     def _preconditioned(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
         solution = np.empty_like(vector)
-        self._solve_factors(vector, solution)
+        _substitute(self._factors, self._diagonal, vector, solution)
         return solution
-
-    def _solve_factors(self, vector: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-        _substitute(*self._pattern, self._diagonal, self._factors, vector, out)
-
-    def _multiply(self, vector: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-        _product(*self._pattern, self._entries, vector, out)
 
     def _apply(
         self,
@@ -184,13 +200,13 @@ class ChainEquations:
     ) -> None:
         if self._watch is not None and self._watch():
             raise _StoppedError
-        self._solve_factors(direction, smoothed)
-        self._multiply(smoothed, image)
+        _substitute(self._factors, self._diagonal, direction, smoothed)
+        image[:] = self._matrix @ smoothed
 
     def _bicgstab(
         self, right: NDArray[np.float64], rounded: float, max_value: float
     ) -> NDArray[np.float64]:
-        """Solve A x = right until the residual is a small share of what it was, or rounding."""
+        """Solve A x = right until the residual is a small part of what it was, or rounding."""
         return bicgstab(
             self._apply,
             right,
@@ -201,48 +217,36 @@ class ChainEquations:
         ).values
 
 
-@njit(cache=True)
-def _path_order(indptr, indices, probabilities, fixed):  # type: ignore[no-untyped-def]
-    """Order the states by their likeliest moves to another, predecessors first.
+def _predecessors_first(
+    following: NDArray[np.int32],
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Order the states along the paths; note the length of each cycle at its last state.
 
-    The states of a cycle follow each other; its length is noted at the last of them.
+    The states of a cycle follow each other; the length is 0 at all other states.
     """
-    num_states = len(fixed)
-    following = np.empty(num_states, dtype=np.int32)
-    for s in range(num_states):
-        following[s] = s
-        if not fixed[s]:
-            following[s] = likely_outcome(indptr, indices, probabilities, s, s)
-    order = np.empty(num_states, dtype=np.int32)
-    cycles = np.zeros(num_states, dtype=np.int32)
-    path = np.empty(num_states, dtype=np.int32)
-    walk = np.full(num_states, -1, dtype=np.int32)
-    free = num_states
-    for start in range(num_states):
-        length = 0
-        s = start
-        while walk[s] < 0:
-            walk[s] = start
-            path[length] = s
-            length += 1
-            s = following[s]
-        if length > 0 and walk[s] == start and following[s] != s:
-            last = path[length - 1]
-            first = length - 1
-            while path[first] != s:
-                first -= 1
-            cycles[last] = length - first
-        # Walks that are found later lead into those found before.
-        for i in range(length):
-            order[free - length + i] = path[i]
-        free -= length
-    return order, cycles
+    order = np.empty_like(following)
+    path_order(following, order)
+    order = order[::-1].copy()
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    # Only the last state of a cycle leads back.
+    lengths = rank - rank[following] + 1
+    return order, np.where(lengths > 1, lengths, 0)
+
+
+@njit(cache=True, inline="always")
+def _with_entry(place, first, column, columns, entries, count):
+    """Give the row that begins at ``first`` a place for a column; return the number of entries."""
+    if place[column] < first:
+        place[column] = count
+        columns[count] = column
+        entries[count] = 0.0
+        count += 1
+    return count
 
 
 @njit(cache=True)
-def _assemble(  # type: ignore[no-untyped-def]
-    indptr, indices, probabilities, fixed, gamma, order, cycles
-):
+def _assemble(chain, fixed, gamma, order, cycles):
     """Return I - gamma P in order, each column once in a row, with zeros that close the cycles.
 
     Fixed states have rows of the identity and columns that are empty but for that.
@@ -253,7 +257,7 @@ def _assemble(  # type: ignore[no-untyped-def]
     for k in range(num_states):
         s = order[k]
         rank[s] = k
-        room += indptr[s + 1] - indptr[s] + cycles[s]
+        room += chain.starts[s + 1] - chain.starts[s] + cycles[s]
     starts = np.zeros(num_states + 1, dtype=np.int64)
     columns = np.empty(room, dtype=np.int32)
     entries = np.empty(room)
@@ -262,45 +266,36 @@ def _assemble(  # type: ignore[no-untyped-def]
     for k in range(num_states):
         s = order[k]
         first = count
-        place[k] = count
-        columns[count] = k
-        entries[count] = 1.0
-        count += 1
+        count = _with_entry(place, first, k, columns, entries, count)
+        entries[place[k]] = 1.0
         if not fixed[s]:
-            for entry in range(indptr[s], indptr[s + 1]):
-                if fixed[indices[entry]] or probabilities[entry] == 0.0:
+            for i in range(chain.starts[s], chain.starts[s + 1]):
+                if fixed[chain.columns[i]] or chain.entries[i] == 0.0:
                     continue
-                column = rank[indices[entry]]
-                if place[column] < first:
-                    place[column] = count
-                    columns[count] = column
-                    entries[count] = 0.0
-                    count += 1
-                entries[place[column]] -= gamma * probabilities[entry]
+                column = rank[chain.columns[i]]
+                count = _with_entry(place, first, column, columns, entries, count)
+                entries[place[column]] -= gamma * chain.entries[i]
             for column in range(k - cycles[s] + 1, k):
-                if place[column] < first:
-                    place[column] = count
-                    columns[count] = column
-                    entries[count] = 0.0
-                    count += 1
+                count = _with_entry(place, first, column, columns, entries, count)
         starts[k + 1] = count
     return starts, columns[:count].copy(), entries[:count].copy()
 
 
 @njit(cache=True)
-def _diagonal(starts, columns):  # type: ignore[no-untyped-def]
+def _diagonal(matrix):
     """Return where each row keeps its diagonal entry."""
-    diagonal = np.empty(len(starts) - 1, dtype=np.int64)
+    diagonal = np.empty(len(matrix.starts) - 1, dtype=np.int64)
     for k in range(len(diagonal)):
-        for entry in range(starts[k], starts[k + 1]):
-            if columns[entry] == k:
+        for entry in range(matrix.starts[k], matrix.starts[k + 1]):
+            if matrix.columns[entry] == k:
                 diagonal[k] = entry
     return diagonal
 
 
 @njit(cache=True)
-def _factors(starts, columns, entries, diagonal):  # type: ignore[no-untyped-def]
+def _factors(matrix, diagonal):
     """Return the incomplete factors L and U in the pattern of A, the diagonal of U inverted."""
+    starts, columns, entries = matrix
     num_rows = len(diagonal)
     factors = entries.copy()
     place = np.full(num_rows, -1, dtype=np.int64)
@@ -323,31 +318,16 @@ def _factors(starts, columns, entries, diagonal):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True)
-def _substitute(starts, columns, diagonal, factors, right, out):  # type: ignore[no-untyped-def]
+def _substitute(factors, diagonal, right, out):
     """Solve L U out = right."""
+    starts, columns, entries = factors
     for k in range(len(diagonal)):
         total = right[k]
         for entry in range(starts[k], diagonal[k]):
-            total -= factors[entry] * out[columns[entry]]
+            total -= entries[entry] * out[columns[entry]]
         out[k] = total
     for k in range(len(diagonal) - 1, -1, -1):
         total = out[k]
         for entry in range(diagonal[k] + 1, starts[k + 1]):
-            total -= factors[entry] * out[columns[entry]]
-        out[k] = total * factors[diagonal[k]]
-
-
-@njit(cache=True)
-def _product(starts, columns, entries, vector, out):  # type: ignore[no-untyped-def]
-    for k in range(len(vector)):
-        total = 0.0
-        for entry in range(starts[k], starts[k + 1]):
-            total += entries[entry] * vector[columns[entry]]
-        out[k] = total
-
-
-@njit(cache=True)
-def _residual(starts, columns, entries, right, vector, out):  # type: ignore[no-untyped-def]
-    _product(starts, columns, entries, vector, out)
-    for k in range(len(out)):
-        out[k] = right[k] - out[k]
+            total -= entries[entry] * out[columns[entry]]
+        out[k] = total * entries[diagonal[k]]

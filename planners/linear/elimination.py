@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from aggmaze.mdp import TabularMDP, readonly
 from planners.kernels.pieces import UNIT_ROUNDOFF
+from planners.linear.rows import rows_of
 
 #: Most states for which elimination is always affordable: 8 MB, and under a second at worst.
 MOST_STATES = 1024
@@ -47,13 +48,10 @@ def eliminate(chain: TabularMDP, gamma: float) -> NDArray[np.float64] | None:
     ndarray of float or None
         None where a row of probabilities sums to over 1/gamma, so that there may be no value.
     """
-    matrix = chain.transitions
     num_states = chain.num_states
     values = np.zeros(num_states)
     found = _eliminate(
-        readonly(matrix.indptr.astype(np.int64)),
-        readonly(matrix.indices.astype(np.int32, copy=False)),
-        readonly(matrix.data),
+        rows_of(chain.transitions),
         chain.costs[:, 0].copy(),
         readonly(chain.terminal),
         gamma,
@@ -64,10 +62,9 @@ def eliminate(chain: TabularMDP, gamma: float) -> NDArray[np.float64] | None:
 
 
 @njit(cache=True, nogil=True)
-def _eliminate(  # type: ignore[no-untyped-def]
-    indptr, indices, probabilities, costs, terminal, gamma, weights, values
-):
+def _eliminate(rows, costs, terminal, gamma, weights, values):
     """Write the values; ``costs`` are used up, and ``weights`` (S, S) are 0 before."""
+    starts, columns, probabilities = rows
     num_states = len(values)
     sums = np.zeros(num_states)
     for i in range(num_states):
@@ -75,8 +72,8 @@ def _eliminate(  # type: ignore[no-untyped-def]
             continue
         # What a row lacks of 1, its roundings summed up apart (Neumaier), and what of it ends.
         missing, lost, ends = 1.0, 0.0, 0.0
-        for entry in range(indptr[i], indptr[i + 1]):
-            j = indices[entry]
+        for entry in range(starts[i], starts[i + 1]):
+            j = columns[entry]
             p = probabilities[entry]
             total = missing - p
             if abs(missing) >= p:
@@ -89,13 +86,13 @@ def _eliminate(  # type: ignore[no-untyped-def]
             elif j != i:
                 weights[i, j] += gamma * p
         missing += lost
-        if abs(missing) <= (_ROUNDINGS + indptr[i + 1] - indptr[i]) * UNIT_ROUNDOFF:
+        if abs(missing) <= (_ROUNDINGS + starts[i + 1] - starts[i]) * UNIT_ROUNDOFF:
             missing = 0.0
         sums[i] = (1.0 - gamma) + gamma * (missing + ends)
         if not sums[i] > 0.0:
             return False
     pivots = np.empty(num_states)
-    columns = np.empty(num_states, dtype=np.int64)
+    coupled = np.empty(num_states, dtype=np.int64)
     for k in range(num_states - 1, -1, -1):
         if terminal[k]:
             continue
@@ -103,7 +100,7 @@ def _eliminate(  # type: ignore[no-untyped-def]
         pivot = sums[k]
         for j in range(k):
             if weights[k, j] != 0.0:
-                columns[count] = j
+                coupled[count] = j
                 count += 1
                 pivot += weights[k, j]
         pivots[k] = pivot
@@ -114,7 +111,7 @@ def _eliminate(  # type: ignore[no-untyped-def]
             sums[i] += factor * sums[k]
             costs[i] += factor * costs[k]
             for c in range(count):
-                weights[i, columns[c]] += factor * weights[k, columns[c]]
+                weights[i, coupled[c]] += factor * weights[k, coupled[c]]
             weights[i, i] = 0.0
     for k in range(num_states):
         if terminal[k]:

@@ -13,6 +13,9 @@ one solve.
 
 F is an M-matrix, and ``A = F - N`` a regular splitting, so ``v + F^-1 (c - A v)`` is nearer to the
 value of the policy than v is, whatever BiCGSTAB makes of it.
+
+This is for solvers, which evaluate one policy after another, straight from the tables of a model
+and from a V that is near already; the exact value of one chain is for `linear.chain`.
 """
 
 from __future__ import annotations
@@ -25,14 +28,16 @@ from numba import njit
 from numpy.typing import NDArray
 
 from aggmaze.mdp import readonly
-from aggmaze.move_mdp import MoveMDP
 from planners.engine import Engine
-from planners.kernels.pieces import UNIT_ROUNDOFF, likely_outcome, turn_around
+from planners.kernels.pieces import UNIT_ROUNDOFF
+from planners.kernels.tables import Moves, Outcomes, num_available, weight
 from planners.linear.bicgstab import bicgstab
+from planners.linear.paths import likely_moves, likely_outcomes, path_order
+from planners.linear.rows import Rows
 from planners.linear.shortest_paths import Paths, shortest_moves, shortest_outcomes
 
-# A policy of shortest paths is a good beginning where either few actions lead elsewhere, or the way
-# is short, in units of 1 / (1 - gamma), on average.
+# A policy of shortest paths is a good beginning where, on average, either at most _FEW_WAYS actions
+# of a state lead elsewhere, or paths have at most _SHORT_WAY / (1 - gamma) steps.
 _FEW_WAYS, _SHORT_WAY = 3.2, 3.0
 
 
@@ -54,6 +59,41 @@ class Evaluation(NamedTuple):
     complete: bool
 
 
+class _Places(NamedTuple):
+    """Which state stands where in the order of the paths: ``rank[states[k]] == k``, (S,) both."""
+
+    states: NDArray[np.int32]
+    rank: NDArray[np.int32]
+
+
+class _Factor(NamedTuple):
+    """F: entries of -A and pivots, states in the order of the paths.
+
+    Parameters
+    ----------
+    parent : ndarray of int32, shape (S,)
+        Where the state that each hangs on stands, before it; -1 for roots.
+    up, down : ndarray of float, shape (S,)
+        Entry to the parent and from it; after `_factor` the former multiplied by the pivot.
+    pivot : ndarray of float, shape (S,)
+        The diagonal of A; after `_factor` inverted pivots.
+    cycles : ndarray of int32, shape (C, 2)
+        Of each cycle that is cut, its root and what that leads to, in the order of the roots.
+    jumps : ndarray of float, shape (C,)
+        Entry of the arc that each is cut at; after `_factor` multiplied by the root's pivot.
+    closings : ndarray of float, shape (C,)
+        What closes each, after `_factor`.
+    """
+
+    parent: NDArray[np.int32]
+    up: NDArray[np.float64]
+    down: NDArray[np.float64]
+    pivot: NDArray[np.float64]
+    cycles: NDArray[np.int32]
+    jumps: NDArray[np.float64]
+    closings: NDArray[np.float64]
+
+
 class PolicyForest:
     """The forest of one policy at a time.
 
@@ -66,12 +106,11 @@ class PolicyForest:
         model = engine.model
         self.gamma = engine.gamma
         self.checkpoint = engine.checkpoint
-        self.tables = engine.tables
+        self.tables: Any = engine.tables
         self.terminal = readonly(model.terminal)
-        is_moves = isinstance(model, MoveMDP)
-        self._kernels = _MOVES if is_moves else _OUTCOMES
+        self._kernels = _MOVES if isinstance(self.tables, Moves) else _OUTCOMES
         #: Whether every move is certain, so that every evaluation is exact.
-        self.certain = is_moves and not bool(engine.tables[3].any())
+        self.certain = isinstance(self.tables, Moves) and not bool(self.tables.every.any())
         #: Likeliest successor of each state but itself, shape (S,); itself where it has no other.
         self.following = np.empty(model.num_states, dtype=np.int32)
         #: States along the policy's paths, shape (S,): each after the one it hangs on.
@@ -81,8 +120,8 @@ class PolicyForest:
     def follow(self, actions: NDArray[np.int32]) -> None:
         """Take up a policy, shape (S,), not to be changed before it is evaluated."""
         self.actions = actions
-        self._kernels.follow(*self.tables, actions, self.following)
-        _path_order(self.following, self.order)
+        self._kernels.follow(self.tables, actions, self.following)
+        path_order(self.following, self.order)
 
     def follow_to_goal(self) -> bool:
         """Take up the policy of shortest paths to the terminal states, if that may be good.
@@ -99,12 +138,12 @@ class PolicyForest:
         if paths.num_ways > _FEW_WAYS and horizons > _SHORT_WAY:
             return False
         self.actions = actions
-        self._kernels.follow(*self.tables, actions, self.following)
+        self._kernels.follow(self.tables, actions, self.following)
         if self.certain and paths.order is not None:
             self.order[:] = paths.order
         else:
             # Path by path, which keeps together what equations couple.
-            _path_order(self.following, self.order)
+            path_order(self.following, self.order)
         return True
 
     @property
@@ -121,13 +160,12 @@ class PolicyForest:
         V : ndarray of float, shape (S,)
             Finite, and 0 in terminal states.
         reduction : float
-            BiCGSTAB ends where the residual is down to this share.
+            BiCGSTAB ends where the 2-norm of the residual is down to this part of what it was.
         most_steps : int
-            Or after so many steps, of two applications each.
+            Most steps of BiCGSTAB, of two applications each.
         """
         if self.certain:
-            move_costs = self.tables[1]
-            _close(move_costs, self.actions, self.gamma, self.following, self.order, V)
+            _close(self.tables.costs, self.actions, self.gamma, self.following, self.order, V)
             return Evaluation(1, 0.0, complete=True)
         return _Equations(self, self._kernels, V).correct(V, reduction, most_steps)
 
@@ -139,39 +177,33 @@ class _Equations:
         num_states = len(V)
         self._checkpoint = forest.checkpoint
         self._order = forest.order
-        self._parent = np.empty(num_states, dtype=np.int32)
-        # Entries of -A: to the parent and from it; and what becomes the inverted pivot.
-        self._up, self._down, self._pivot = (np.empty(num_states) for _ in range(3))
-        # c - A v.
-        self._residual = np.empty(num_states)
-        rank = np.empty(num_states, dtype=np.int32)
-        cycles = _hang(forest.following, forest.order, rank, self._parent)
-        # With the weight of the arc that each is cut at, and what closes it.
-        self._cycles = (cycles, np.zeros(len(cycles)), np.zeros(len(cycles)))
+        places = _Places(forest.order, np.empty(num_states, dtype=np.int32))
+        parent = np.empty(num_states, dtype=np.int32)
+        cycles = _hang(forest.following, places, parent)
+        up, down, pivot = (np.empty(num_states) for _ in range(3))
+        jumps, closings = (np.zeros(len(cycles)) for _ in range(2))
+        self._factor = _Factor(parent, up, down, pivot, cycles, jumps, closings)
         # Pages of an empty array take no memory before they are written to.
-        room = kernels.num_outcomes(*forest.tables, forest.actions)
-        self._rest = (
+        room = kernels.room(forest.tables, forest.actions)
+        self._rest = Rows(
             np.empty(num_states + 1, dtype=np.int64),
             np.empty(room, dtype=np.int32),
             np.empty(room),
         )
+        # c - A v.
+        self._residual = np.empty(num_states)
         num_lagged = kernels.load(
-            *forest.tables,
+            forest.tables,
             forest.actions,
             forest.gamma,
             V,
-            forest.order,
-            rank,
-            self._parent,
-            self._up,
-            self._down,
-            self._pivot,
-            *self._cycles[:2],
+            places,
+            self._factor,
+            self._rest,
             self._residual,
-            *self._rest,
         )
         self._lagged_share = num_lagged / num_states
-        _factor(self._parent, self._up, self._down, self._pivot, *self._cycles)
+        _eliminate(self._factor)
 
     def correct(self, V: NDArray[np.float64], reduction: float, most_steps: int) -> Evaluation:
         """Add to V what it lacks of the solution, as far as asked for."""
@@ -191,7 +223,7 @@ class _Equations:
 
     def _solve(self, vector: NDArray[np.float64]) -> None:
         """Replace a vector r by F^-1 r."""
-        _solve_forest(self._parent, self._up, self._down, self._pivot, *self._cycles, vector)
+        _substitute(self._factor, vector)
 
     def _apply(
         self,
@@ -203,54 +235,7 @@ class _Equations:
         self._checkpoint()
         smoothed[:] = direction
         self._solve(smoothed)
-        _subtract_rest(*self._rest, smoothed, direction, image)
-
-
-# ---------------------------------------------------------------------------------------------
-# Where a policy leads.
-
-
-@njit(cache=True, nogil=True)
-def _likely_moves(successors, move_costs, chosen, every, actions, following):  # type: ignore[no-untyped-def]
-    for s in range(len(following)):
-        action = actions[s]
-        n = 0
-        for m in range(successors.shape[1]):
-            n += 1 if move_costs[s, m] < np.inf else 0
-        following[s] = successors[s, action] if n > 0 and chosen[n] >= 0.0 else s
-        if following[s] == s and every[n] > 0.0:
-            # The chosen move stays, or is the least likely of all.
-            for m in range(successors.shape[1]):
-                if m != action and move_costs[s, m] < np.inf:
-                    following[s] = successors[s, m]
-
-
-@njit(cache=True, nogil=True)
-def _likely_outcomes(  # type: ignore[no-untyped-def]
-    indptr, indices, probabilities, costs, mask, terminal, actions, following
-):
-    for s in range(len(following)):
-        row = s * costs.shape[1] + actions[s]
-        following[s] = s
-        if not terminal[s]:
-            following[s] = likely_outcome(indptr, indices, probabilities, s, row)
-
-
-@njit(cache=True, nogil=True)
-def _path_order(following, order):  # type: ignore[no-untyped-def]
-    """Order the states so that each comes after the one it leads to, but for one of each cycle."""
-    num_states = len(following)
-    visited = np.zeros(num_states, dtype=np.bool_)
-    count = 0
-    for start in range(num_states):
-        first = count
-        s = start
-        while not visited[s]:
-            visited[s] = True
-            order[count] = s
-            count += 1
-            s = following[s]
-        turn_around(order, first, count)
+        _subtract_rest(self._rest, smoothed, direction, image)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -258,7 +243,7 @@ def _path_order(following, order):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _close(move_costs, actions, gamma, following, order, V):  # type: ignore[no-untyped-def]
+def _close(move_costs, actions, gamma, following, order, V):
     num_states = len(V)
     done = np.zeros(num_states, dtype=np.bool_)
     for k in range(num_states):
@@ -286,12 +271,13 @@ def _close(move_costs, actions, gamma, following, order, V):  # type: ignore[no-
 
 
 @njit(cache=True, nogil=True)
-def _hang(following, order, rank, parent):  # type: ignore[no-untyped-def]
+def _hang(following, places, parent):
     """Hang each state on the one it leads to, -1 for roots; return the cycles to close.
 
     A root leads nowhere but to itself, or closes a cycle; of two states, that is in F anyway.  Of
     each other cycle, its root and the state that leads to, in the order of the roots.
     """
+    order, rank = places
     num_states = len(order)
     for k in range(num_states):
         rank[order[k]] = k
@@ -311,180 +297,114 @@ def _hang(following, order, rank, parent):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always")
-def _enter(  # type: ignore[no-untyped-def]
-    parent, up, down, jumps, columns, entries, k, column, jump, end, weight, count
-):
-    """Add an entry of -A, row k, to where it belongs; return the number of those in N."""
-    if column == parent[k]:
-        up[k] += weight
-    elif parent[column] == k:
-        down[column] += weight
+def _end_of_cycle(factor, k, cycle):
+    """Return what k leads to if it is the root of a cycle, the next in their order; else -1."""
+    if cycle < len(factor.cycles) and factor.cycles[cycle, 0] == k:
+        return factor.cycles[cycle, 1]
+    return -1
+
+
+@njit(cache=True, inline="always")
+def _enter(factor, rest, k, column, entry, cycle, end, count):
+    """Add an entry of -A, row k, to where it belongs; return the number of those in N.
+
+    ``end`` is what `_end_of_cycle` returns for a number ``cycle``.
+    """
+    if column == factor.parent[k]:
+        factor.up[k] += entry
+    elif factor.parent[column] == k:
+        factor.down[column] += entry
     elif column == end:
-        jumps[jump] += weight
+        factor.jumps[cycle] += entry
     else:
-        columns[count] = column
-        entries[count] = weight
+        rest.columns[count] = column
+        rest.entries[count] = entry
         count += 1
     return count
 
 
 @njit(cache=True, nogil=True)
-def _load_moves(  # type: ignore[no-untyped-def]
-    successors,
-    move_costs,
-    chosen,
-    every,
-    actions,
-    gamma,
-    V,
-    order,
-    rank,
-    parent,
-    up,
-    down,
-    pivot,
-    cycles,
-    jumps,
-    residual,
-    starts,
-    columns,
-    entries,
-):
+def _load_moves(moves, actions, gamma, V, places, factor, rest, residual):
     """Write the equations of a policy; return the number of entries of N."""
-    num_moves = successors.shape[1]
-    up[:] = 0.0
-    down[:] = 0.0
+    factor.up[:] = 0.0
+    factor.down[:] = 0.0
     count = 0
-    num_cycles = 0
-    starts[0] = 0
-    for k in range(len(order)):
-        s = order[k]
-        action = actions[s]
-        n = 0
-        for m in range(num_moves):
-            n += 1 if move_costs[s, m] < np.inf else 0
-        end = -1
-        if num_cycles < len(cycles) and cycles[num_cycles, 0] == k:
-            end = cycles[num_cycles, 1]
-            num_cycles += 1
-        pivot[k] = 1.0
+    cycle = 0
+    rest.starts[0] = 0
+    for k in range(len(residual)):
+        s = places.states[k]
+        n = num_available(moves, s)
+        end = _end_of_cycle(factor, k, cycle)
+        pivot = 1.0
         value = 0.0
-        for m in range(num_moves):
-            cost = move_costs[s, m]
-            weight = every[n] + (chosen[n] if m == action else 0.0)
-            if cost < np.inf and weight > 0.0:
-                t = successors[s, m]
-                value += weight * (cost + gamma * V[t])
-                weight *= gamma
+        for m in range(moves.successors.shape[1]):
+            cost = moves.costs[s, m]
+            probability = weight(moves, n, m, actions[s])
+            if cost < np.inf and probability > 0.0:
+                t = moves.successors[s, m]
+                value += probability * (cost + gamma * V[t])
+                entry = gamma * probability
                 if t == s:
-                    pivot[k] -= weight
+                    pivot -= entry
                 else:
-                    count = _enter(
-                        parent,
-                        up,
-                        down,
-                        jumps,
-                        columns,
-                        entries,
-                        k,
-                        rank[t],
-                        num_cycles - 1,
-                        end,
-                        weight,
-                        count,
-                    )
+                    count = _enter(factor, rest, k, places.rank[t], entry, cycle, end, count)
+        cycle += 1 if end >= 0 else 0
+        factor.pivot[k] = pivot
         residual[k] = value - V[s]
-        starts[k + 1] = count
+        rest.starts[k + 1] = count
     return count
 
 
 @njit(cache=True, nogil=True)
-def _num_outcomes(  # type: ignore[no-untyped-def]
-    indptr, indices, probabilities, costs, mask, terminal, actions
-):
+def _num_outcomes(outcomes, actions):
+    """Return the number of entries of a policy's rows."""
     count = 0
     for s in range(len(actions)):
-        row = s * costs.shape[1] + actions[s]
-        count += indptr[row + 1] - indptr[row]
+        row = s * outcomes.costs.shape[1] + actions[s]
+        count += outcomes.indptr[row + 1] - outcomes.indptr[row]
     return count
 
 
 @njit(cache=True, nogil=True)
-def _load_outcomes(  # type: ignore[no-untyped-def]
-    indptr,
-    indices,
-    probabilities,
-    costs,
-    mask,
-    terminal,
-    actions,
-    gamma,
-    V,
-    order,
-    rank,
-    parent,
-    up,
-    down,
-    pivot,
-    cycles,
-    jumps,
-    residual,
-    starts,
-    columns,
-    entries,
-):
+def _load_outcomes(outcomes, actions, gamma, V, places, factor, rest, residual):
     """Write the equations of a policy; return the number of entries of N."""
-    up[:] = 0.0
-    down[:] = 0.0
+    factor.up[:] = 0.0
+    factor.down[:] = 0.0
     count = 0
-    num_cycles = 0
-    starts[0] = 0
-    for k in range(len(order)):
-        s = order[k]
-        end = -1
-        if num_cycles < len(cycles) and cycles[num_cycles, 0] == k:
-            end = cycles[num_cycles, 1]
-            num_cycles += 1
-        pivot[k] = 1.0
+    cycle = 0
+    rest.starts[0] = 0
+    for k in range(len(residual)):
+        s = places.states[k]
+        end = _end_of_cycle(factor, k, cycle)
+        pivot = 1.0
         value = 0.0
-        if not terminal[s]:
-            row = s * costs.shape[1] + actions[s]
-            for entry in range(indptr[row], indptr[row + 1]):
-                t = indices[entry]
-                weight = probabilities[entry]
-                value += weight * V[t]
-                weight *= gamma
+        if not outcomes.terminal[s]:
+            row = s * outcomes.costs.shape[1] + actions[s]
+            for place in range(outcomes.indptr[row], outcomes.indptr[row + 1]):
+                t = outcomes.indices[place]
+                probability = outcomes.probabilities[place]
+                value += probability * V[t]
+                entry = gamma * probability
                 if t == s:
-                    pivot[k] -= weight
+                    pivot -= entry
                 else:
-                    count = _enter(
-                        parent,
-                        up,
-                        down,
-                        jumps,
-                        columns,
-                        entries,
-                        k,
-                        rank[t],
-                        num_cycles - 1,
-                        end,
-                        weight,
-                        count,
-                    )
-            value = costs[s, actions[s]] + gamma * value
+                    count = _enter(factor, rest, k, places.rank[t], entry, cycle, end, count)
+            value = outcomes.costs[s, actions[s]] + gamma * value
+        cycle += 1 if end >= 0 else 0
+        factor.pivot[k] = pivot
         residual[k] = value - V[s]
-        starts[k + 1] = count
+        rest.starts[k + 1] = count
     return count
 
 
 @njit(cache=True, nogil=True)
-def _factor(parent, up, down, pivot, cycles, jumps, closings):  # type: ignore[no-untyped-def]
+def _eliminate(factor):
     """Eliminate from the leaves, and find what closes each cycle.
 
-    Leaves ``pivot`` inverted and ``up`` multiplied with it.  A root r that leads to e below it has
-    ``v_r = x_r + y v_e``; v_e is a part of that, w v_r, and something of its own: so
-    ``v_e = x_e / (1 - w y)``, x being the solution without the arc.
+    A root r that leads to e below it has ``v_r = x_r + y v_e``; v_e is a part of that, w v_r, and
+    something of its own: so ``v_e = x_e / (1 - w y)``, x being the solution without the arc.
     """
+    parent, up, down, pivot, cycles, jumps, closings = factor
     for k in range(len(parent) - 1, -1, -1):
         # Positive, but for the rounding of a discount next to 1.
         pivot[k] = 1.0 / max(pivot[k], UNIT_ROUNDOFF)
@@ -502,14 +422,15 @@ def _factor(parent, up, down, pivot, cycles, jumps, closings):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True)
-def _solve_forest(parent, up, down, pivot, cycles, jumps, closings, vector):  # type: ignore[no-untyped-def]
+def _substitute(factor, vector):
     """Replace a vector r by F^-1 r."""
+    parent, up, down, pivot, cycles, _, closings = factor
     for k in range(len(vector) - 1, -1, -1):
         value = vector[k] * pivot[k]
         vector[k] = value
         if parent[k] >= 0:
             vector[parent[k]] += down[k] * value
-    for i in range(len(jumps)):
+    for i in range(len(closings)):
         # The solution without the arc, at its far end.
         value = 0.0
         share = 1.0
@@ -525,36 +446,38 @@ def _solve_forest(parent, up, down, pivot, cycles, jumps, closings, vector):  # 
 
 
 @njit(cache=True, nogil=True)
-def _subtract_rest(starts, columns, entries, vector, right, out):  # type: ignore[no-untyped-def]
+def _subtract_rest(rest, vector, right, out):
     """Write right - N vector."""
     for k in range(len(out)):
         total = right[k]
-        for entry in range(starts[k], starts[k + 1]):
-            total -= entries[entry] * vector[columns[entry]]
+        for place in range(rest.starts[k], rest.starts[k + 1]):
+            total -= rest.entries[place] * vector[rest.columns[place]]
         out[k] = total
 
 
 @njit(cache=True, nogil=True)
-def _add_in_order(order, vector, V):  # type: ignore[no-untyped-def]
+def _add_in_order(order, vector, V):
     for k in range(len(order)):
         V[order[k]] += vector[k]
+
+
+def _follow_outcomes(
+    outcomes: Outcomes, actions: NDArray[np.int32], following: NDArray[np.int32]
+) -> None:
+    rows = Rows(outcomes.indptr, outcomes.indices, outcomes.probabilities)
+    likely_outcomes(rows, outcomes.costs.shape[1], actions, outcomes.terminal, following)
 
 
 class _Kernels(NamedTuple):
     """What differs between the layouts of a model; all take its tables first."""
 
-    follow: Callable[..., None]
-    num_outcomes: Callable[..., int]
+    #: Write the likeliest successor of each state under a policy.
+    follow: Callable[[Any, NDArray[np.int32], NDArray[np.int32]], None]
+    #: Return how many entries N may have.
+    room: Callable[[Any, NDArray[np.int32]], int]
     load: Callable[..., int]
-    shortest_paths: Callable[
-        [tuple[NDArray[Any], ...], NDArray[np.bool_], NDArray[np.int32]], Paths | None
-    ]
+    shortest_paths: Callable[[Any, NDArray[np.bool_], NDArray[np.int32]], Paths | None]
 
 
-_MOVES = _Kernels(
-    _likely_moves,
-    lambda successors, *_: successors.size,
-    _load_moves,
-    shortest_moves,
-)
-_OUTCOMES = _Kernels(_likely_outcomes, _num_outcomes, _load_outcomes, shortest_outcomes)
+_MOVES = _Kernels(likely_moves, lambda moves, _: moves.successors.size, _load_moves, shortest_moves)
+_OUTCOMES = _Kernels(_follow_outcomes, _num_outcomes, _load_outcomes, shortest_outcomes)

@@ -43,7 +43,8 @@ class GMRES:
     dtype : type
         float32 or float64.
     num_constant : int
-        The first so many entries form the constant vector to leave out; 0 for none.
+        Length of the constant vector to leave out, which is 0 in the entries after that; 0 for
+        none.
     num_threads : int
     """
 
@@ -73,7 +74,7 @@ class GMRES:
             ``apply(vector, out)`` writes ``A vector`` into ``out``.
         x, residual : ndarray, shape (size,)
         reduction : float
-            End where the 2-norm of the residual is down to this share.
+            End where the 2-norm of the residual is down to this part of what it was.
 
         Returns
         -------
@@ -157,7 +158,7 @@ def _back_substituted(
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _project(basis, vector, count, parts, lo, hi):  # type: ignore[no-untyped-def]
+def _project(basis, vector, count, parts, lo, hi):
     """Write the inner products of each block with the first ``count`` vectors."""
     for block in range(lo, hi):
         begin, end = block * _BLOCK, min(len(vector), (block + 1) * _BLOCK)
@@ -170,7 +171,7 @@ def _project(basis, vector, count, parts, lo, hi):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _subtract(basis, vector, count, shares, parts, lo, hi):  # type: ignore[no-untyped-def]
+def _subtract(basis, vector, count, shares, parts, lo, hi):
     """Take the shares out of each block; write the square of what is left behind them."""
     for block in range(lo, hi):
         begin, end = block * _BLOCK, min(len(vector), (block + 1) * _BLOCK)

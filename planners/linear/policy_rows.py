@@ -22,8 +22,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from aggmaze.mdp import readonly
-from aggmaze.move_mdp import MoveMDP
 from planners.engine import Engine
+from planners.kernels.tables import Moves, num_available, weight
 from planners.kernels.threads import over_blocks
 
 #: States in a slice.
@@ -53,6 +53,28 @@ class Range(NamedTuple):
         return max(-self.low, self.high)
 
 
+class _Slices(NamedTuple):
+    """Packed rows.
+
+    Parameters
+    ----------
+    offsets : ndarray of int64, shape (num_slices + 1,)
+        Where each slice begins.
+    columns : ndarray of uint32, shape (room,)
+    values : ndarray of float32 or float64, shape (room,)
+    policy : ndarray of int32, shape (S,)
+        The action whose row is packed; -1 for none.
+    factors : ndarray of float32 or float64, shape (S,)
+        What each row is multiplied by where loops are solved for.
+    """
+
+    offsets: NDArray[np.int64]
+    columns: NDArray[np.uint32]
+    values: Packed
+    policy: NDArray[np.int32]
+    factors: Packed
+
+
 class PackedPolicy:
     """``gamma P_pi`` for a policy that changes little by little.
 
@@ -73,30 +95,34 @@ class PackedPolicy:
         self._checkpoint = engine.checkpoint
         self._gamma = engine.gamma
         self._solve_loops = solve_loops
-        self._moves = isinstance(engine.model, MoveMDP)
         self._tables = _unsigned(engine.tables)
+        is_moves = isinstance(engine.tables, Moves)
+        self._widths: Callable[..., int] = _move_widths if is_moves else _outcome_widths
+        self._pack: Callable[..., bool] = _pack_moves if is_moves else _pack_outcomes
         num_slices = -(-self._num_states // LANES)
         self.dtype = dtype
         self.padded_size = num_slices * LANES
         self.num_entries = 0
-        self._offsets = np.zeros(num_slices + 1, dtype=np.int64)
-        self._policy = np.full(self._num_states, -1, dtype=np.int32)
-        self._factors = np.ones(self._num_states, dtype=dtype)
-        self._columns = np.empty(0, dtype=np.uint32)
-        self._values = np.empty(0, dtype=dtype)
+        self._slices = _Slices(
+            np.zeros(num_slices + 1, dtype=np.int64),
+            np.empty(0, dtype=np.uint32),
+            np.empty(0, dtype=dtype),
+            np.full(self._num_states, -1, dtype=np.int32),
+            np.ones(self._num_states, dtype=dtype),
+        )
 
     def load(self, policy: NDArray[np.int32]) -> None:
         """Pack the rows of a policy, shape (S,); only those that changed since the last one."""
         if self.num_entries and self._fill(policy):
             return
-        widths: Callable[..., int] = _move_widths if self._moves else _sparse_widths
-        self.num_entries = int(widths(*self._tables, policy, self._offsets))
-        if self.num_entries > len(self._values):
+        self.num_entries = int(self._widths(self._tables, policy, self._slices.offsets))
+        if self.num_entries > len(self._slices.values):
             # A little more than needed, so that it seldom grows again.
             room = self.num_entries + self.num_entries // 16
-            self._columns = np.empty(room, dtype=np.uint32)
-            self._values = np.empty(room, dtype=self.dtype)
-        self._policy.fill(-1)
+            self._slices = self._slices._replace(
+                columns=np.empty(room, dtype=np.uint32), values=np.empty(room, dtype=self.dtype)
+            )
+        self._slices.policy.fill(-1)
         fits = self._fill(policy)
         assert fits
 
@@ -107,51 +133,52 @@ class PackedPolicy:
     def scaled(
         self, V: NDArray[np.float64], W: NDArray[np.float64], factor: float, out: Packed
     ) -> None:
-        """Write ``factor (W - V)`` into ``out``, divided as the rows are."""
+        """Write ``factor (W - V)`` into ``out``, divided as the rows are.
+
+        Parameters
+        ----------
+        V, W : ndarray of float, shape (S,)
+        factor : float
+        out : ndarray, shape (padded_size,)
+        """
         values = out[: self._num_states]
         # Scaled before it is rounded to single precision, whose range is small.
         np.multiply(W - V, factor, out=values, casting="same_kind")
         if self._solve_loops:
-            values *= self._factors
+            values *= self._slices.factors
 
     def sweep(self, start: Packed, vector: Packed, out: Packed) -> Range:
-        """Write ``start + gamma P_pi vector`` into ``out``; return the extremes of the change."""
+        """Write ``start + gamma P_pi vector`` into ``out``; return the extremes of out - vector.
+
+        Parameters
+        ----------
+        start, vector, out : ndarray, shape (padded_size,)
+
+        Returns
+        -------
+        Range
+            Over the states, without the padding.
+        """
         self._checkpoint()
-        arguments = (
-            self._offsets,
-            self._columns,
-            self._values,
-            start,
-            vector,
-            out,
-            self._num_states,
+        slices = self._slices
+        ranges = self._over_slices(
+            lambda lo, hi: _sweep(slices, start, vector, out, lo, hi), self.num_entries
         )
-        ranges = self._over_slices(lambda lo, hi: _sweep(*arguments, lo, hi), self.num_entries)
         low, high = zip(*ranges, strict=True)
         return Range(float(min(low)), float(max(high)))
 
     def _fill(self, policy: NDArray[np.int32]) -> bool:
-        fill: Callable[..., bool] = _move_fill if self._moves else _sparse_fill
-        arguments = (
-            *self._tables,
-            self._gamma,
-            policy,
-            self._policy,
-            self._solve_loops,
-            self._offsets,
-            self._columns,
-            self._values,
-            self._factors,
-        )
-        return all(self._over_slices(lambda lo, hi: fill(*arguments, lo, hi), self.num_entries))
+        arguments = (self._tables, self._gamma, policy, self._solve_loops, self._slices)
+        filled = self._over_slices(lambda lo, hi: self._pack(*arguments, lo, hi), self.num_entries)
+        return all(filled)
 
     def _over_slices(self, kernel: Callable[[int, int], Any], work: int) -> list[Any]:
-        return over_blocks(kernel, len(self._offsets) - 1, self._num_threads, work)
+        return over_blocks(kernel, len(self._slices.offsets) - 1, self._num_threads, work)
 
 
-def _unsigned(tables: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
+def _unsigned(tables: Any) -> Any:
     """Return tables whose state numbers are unsigned: kernels then do not ask for the sign."""
-    return tuple(
+    return tables._make(
         readonly(table.view(np.uint32)) if table.dtype == np.int32 else table for table in tables
     )
 
@@ -161,67 +188,72 @@ def _unsigned(tables: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
 
 
 @njit(cache=True, nogil=True)
-def _sparse_widths(indptr, indices, probabilities, costs, mask, terminal, policy, offsets):  # type: ignore[no-untyped-def]
+def _outcome_widths(outcomes, policy, offsets):
     """Write where each slice begins if its rows are as long as its longest; return the end."""
-    num_states, num_actions = costs.shape
+    num_states, num_actions = outcomes.costs.shape
     for i in range(len(offsets) - 1):
         width = 1
         for s in range(i * LANES, min(num_states, (i + 1) * LANES)):
             row = s * num_actions + policy[s]
-            length = indptr[row + 1] - indptr[row]
+            length = outcomes.indptr[row + 1] - outcomes.indptr[row]
             width = length if length > width else width
         offsets[i + 1] = offsets[i] + width * LANES
     return offsets[-1]
 
 
+@njit(cache=True, nogil=True)
+def _move_widths(moves, policy, offsets):
+    """Write where each slice begins; with slip, a row lists all available moves."""
+    num_states = len(policy)
+    slips = moves.every.max() > 0.0
+    for i in range(len(offsets) - 1):
+        width = 1
+        if slips:
+            for s in range(i * LANES, min(num_states, (i + 1) * LANES)):
+                n = num_available(moves, s)
+                width = n if n > width else width
+        offsets[i + 1] = offsets[i] + width * LANES
+    return offsets[-1]
+
+
 @njit(cache=True, inline="always")
-def _clear_lane(position, end, columns, values):  # type: ignore[no-untyped-def]
+def _put(slices, position, column, value):
+    """Write an entry of a lane; return where the next one goes."""
+    slices.columns[position] = column
+    slices.values[position] = value
+    return position + LANES
+
+
+@njit(cache=True, inline="always")
+def _clear_lane(slices, position, end):
     """Clear the entries of a lane from a position on."""
     while position < end:
-        columns[position] = 0
-        values[position] = 0.0
-        position += LANES
+        position = _put(slices, position, 0, 0.0)
 
 
 @njit(cache=True, inline="always")
-def _clear_lanes(num_states, offsets, columns, values):  # type: ignore[no-untyped-def]
+def _clear_lanes(slices, num_states):
     """Clear the lanes of the last slice that belong to no state."""
-    i = len(offsets) - 2
+    i = len(slices.offsets) - 2
     for lane in range(num_states - i * LANES, LANES):
-        _clear_lane(offsets[i] + lane, offsets[i + 1], columns, values)
+        _clear_lane(slices, slices.offsets[i] + lane, slices.offsets[i + 1])
 
 
 @njit(cache=True, nogil=True)
-def _sparse_fill(  # type: ignore[no-untyped-def]
-    indptr,
-    indices,
-    probabilities,
-    costs,
-    mask,
-    terminal,
-    gamma,
-    policy,
-    packed_policy,
-    solve_loops,
-    offsets,
-    columns,
-    values,
-    factors,
-    lo,
-    hi,
-):
+def _pack_outcomes(outcomes, gamma, policy, solve_loops, slices, lo, hi):
     """Pack the rows that changed in the slices lo to hi; return whether they all fit."""
-    num_states, num_actions = costs.shape
+    indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
+    num_states, num_actions = outcomes.costs.shape
     for s in range(lo * LANES, min(num_states, hi * LANES)):
-        if policy[s] == packed_policy[s]:
+        if policy[s] == slices.policy[s]:
             continue
         i = s // LANES
         row = s * num_actions + policy[s]
         begin, end = indptr[row], indptr[row + 1]
-        if terminal[s]:
+        if outcomes.terminal[s]:
             end = begin
-        position = offsets[i] + s - i * LANES
-        if position + (end - begin - 1) * LANES >= offsets[i + 1]:
+        position = slices.offsets[i] + s - i * LANES
+        if position + (end - begin - 1) * LANES >= slices.offsets[i + 1]:
             return False
         factor = 1.0
         if solve_loops:
@@ -229,95 +261,57 @@ def _sparse_fill(  # type: ignore[no-untyped-def]
             for entry in range(begin, end):
                 stays += probabilities[entry] if indices[entry] == s else 0.0
             factor = 1.0 / (1.0 - gamma * stays)
-            factors[s] = factor
+            slices.factors[s] = factor
         for entry in range(begin, end):
-            following = indices[entry]
-            loop = solve_loops and following == s
-            columns[position] = following
-            values[position] = 0.0 if loop else factor * gamma * probabilities[entry]
-            position += LANES
-        _clear_lane(position, offsets[i + 1], columns, values)
-        packed_policy[s] = policy[s]
-    # What is beyond the last state.
-    if hi == len(offsets) - 1:
-        _clear_lanes(num_states, offsets, columns, values)
+            loop = solve_loops and indices[entry] == s
+            value = 0.0 if loop else factor * gamma * probabilities[entry]
+            position = _put(slices, position, indices[entry], value)
+        _clear_lane(slices, position, slices.offsets[i + 1])
+        slices.policy[s] = policy[s]
+    if hi == len(slices.offsets) - 1:
+        _clear_lanes(slices, num_states)
     return True
 
 
 @njit(cache=True, nogil=True)
-def _move_widths(successors, move_costs, chosen, every, policy, offsets):  # type: ignore[no-untyped-def]
-    """Write where each slice begins; with slip, a row lists all available moves."""
-    num_states, num_moves = successors.shape
-    slips = every.max() > 0.0
-    for i in range(len(offsets) - 1):
-        width = 1
-        if slips:
-            for s in range(i * LANES, min(num_states, (i + 1) * LANES)):
-                n = 0
-                for m in range(num_moves):
-                    n += 1 if move_costs[s, m] < np.inf else 0
-                width = n if n > width else width
-        offsets[i + 1] = offsets[i] + width * LANES
-    return offsets[-1]
-
-
-@njit(cache=True, nogil=True)
-def _move_fill(  # type: ignore[no-untyped-def]
-    successors,
-    move_costs,
-    chosen,
-    every,
-    gamma,
-    policy,
-    packed_policy,
-    solve_loops,
-    offsets,
-    columns,
-    values,
-    factors,
-    lo,
-    hi,
-):
-    """Pack the rows that changed in the slices lo to hi."""
+def _pack_moves(moves, gamma, policy, solve_loops, slices, lo, hi):
+    """Pack the rows that changed in the slices lo to hi; they all fit."""
+    successors, costs = moves.successors, moves.costs
     num_states, num_moves = successors.shape
     for s in range(lo * LANES, min(num_states, hi * LANES)):
         a = policy[s]
-        if a == packed_policy[s]:
+        if a == slices.policy[s]:
             continue
         i = s // LANES
-        n = 0
-        stays = 0
-        for m in range(num_moves):
-            available = move_costs[s, m] < np.inf
-            n += 1 if available else 0
-            stays += 1 if available and successors[s, m] == s else 0
+        n = num_available(moves, s)
         factor = 1.0
         if solve_loops and n > 0:
-            share = every[n] * stays + (chosen[n] if successors[s, a] == s else 0.0)
+            stays = 0
+            for m in range(num_moves):
+                stays += (costs[s, m] < np.inf) & (successors[s, m] == s)
+            share = moves.every[n] * stays + (moves.chosen[n] if successors[s, a] == s else 0.0)
             factor = 1.0 / (1.0 - gamma * share)
-            factors[s] = factor
-        position = offsets[i] + s - i * LANES
+            slices.factors[s] = factor
+        position = slices.offsets[i] + s - i * LANES
         for m in range(num_moves):
-            if not move_costs[s, m] < np.inf:
+            probability = weight(moves, n, m, a)
+            if not costs[s, m] < np.inf or probability == 0.0:
                 continue
-            weight = every[n] + (chosen[n] if m == a else 0.0)
-            if weight == 0.0:
-                continue
-            following = successors[s, m]
-            loop = solve_loops and following == s
-            columns[position] = following
-            values[position] = 0.0 if loop else factor * gamma * weight
-            position += LANES
-        _clear_lane(position, offsets[i + 1], columns, values)
-        packed_policy[s] = a
-    if hi == len(offsets) - 1:
-        _clear_lanes(num_states, offsets, columns, values)
+            loop = solve_loops and successors[s, m] == s
+            value = 0.0 if loop else factor * gamma * probability
+            position = _put(slices, position, successors[s, m], value)
+        _clear_lane(slices, position, slices.offsets[i + 1])
+        slices.policy[s] = a
+    if hi == len(slices.offsets) - 1:
+        _clear_lanes(slices, num_states)
     return True
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _sweep(offsets, columns, values, start, vector, out, num_states, lo, hi):  # type: ignore[no-untyped-def]
+def _sweep(slices, start, vector, out, lo, hi):
     """Write ``start + rows * vector`` in the slices lo to hi; return extremes of out - vector."""
+    offsets, columns, values = slices.offsets, slices.columns, slices.values
+    num_states = len(slices.policy)
     low = start.dtype.type(np.inf)
     high = -low
     for i in range(lo, hi):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from aggmaze.mdp import readonly
 from planners.kernels.pieces import likely_outcome
+from planners.kernels.tables import Moves, Outcomes
 
-# A policy of shortest paths is a good beginning where in so large a share of the states no action
-# pays.
+# A policy of shortest paths is a good beginning where in more than this fraction of the states that
+# can be left no action that leads elsewhere has a negative cost.
 _COSTLY = 0.9
 
 
@@ -28,61 +29,76 @@ class Paths(NamedTuple):
 
 
 def shortest_moves(
-    tables: tuple[NDArray[Any], ...], terminal: NDArray[np.bool_], actions: NDArray[np.int32]
+    moves: Moves, terminal: NDArray[np.bool_], actions: NDArray[np.int32]
 ) -> Paths | None:
-    """Write the moves of shortest paths, if they may be good."""
-    successors, move_costs, _, _ = tables
+    """Write the moves of shortest paths, if they may be good.
+
+    Parameters
+    ----------
+    moves : Moves
+    terminal : ndarray of bool, shape (S,)
+    actions : ndarray of int32, shape (S,)
+        Receives them; 0 in terminal states.
+
+    Returns
+    -------
+    Paths or None
+        None where they may not be good: `linear.forest.PolicyForest.follow_to_goal` says when.
+    """
     if not terminal.any():
         return None
     queue = np.empty(len(terminal), dtype=np.int32)
     ways = np.empty(len(terminal), dtype=np.uint16)
-    num_seeds, num_costly, num_leaving, num_ways = _survey_moves(
-        successors, move_costs, terminal, queue, ways
-    )
+    num_seeds, num_costly, num_leaving, num_ways = _survey_moves(moves, terminal, queue, ways)
     if num_costly <= _COSTLY * num_leaving:
         return None
-    if successors.shape[1] in range(2, 17, 2):
+    if moves.successors.shape[1] in range(2, 17, 2):
         mean_length, num_left = _breadth_first_mirrored(
-            successors, move_costs, terminal, ways, queue, num_seeds, actions
+            moves, terminal, ways, queue, num_seeds, actions
         )
         if num_left == 0:
             ends = np.flatnonzero(terminal).astype(np.int32)
             order = np.concatenate([ends, queue[: len(queue) - len(ends)]])
             return Paths(mean_length, num_ways / num_leaving, order)
     # Some moves cannot be taken back as on grids, or lead nowhere.
-    states = np.arange(len(successors), dtype=np.int32)[:, np.newaxis]
-    leaves = (move_costs < np.inf) & (successors != states)
-    likely = np.where(leaves, successors, np.int32(-1))
-    mean_length = _breadth_first(likely, move_costs, terminal, queue, actions)
+    states = np.arange(len(terminal), dtype=np.int32)[:, np.newaxis]
+    leaves = (moves.costs < np.inf) & (moves.successors != states)
+    likely = np.where(leaves, moves.successors, np.int32(-1))
+    mean_length = _breadth_first(likely, moves.costs, terminal, queue, actions)
     return Paths(mean_length, num_ways / num_leaving)
 
 
 def shortest_outcomes(
-    tables: tuple[NDArray[Any], ...], terminal: NDArray[np.bool_], actions: NDArray[np.int32]
+    outcomes: Outcomes, terminal: NDArray[np.bool_], actions: NDArray[np.int32]
 ) -> Paths | None:
-    """Write the actions of shortest paths along likeliest outcomes, if they may be good."""
-    indptr, indices, probabilities, costs, mask, _ = tables
+    """Write the actions of shortest paths along likeliest outcomes, as `shortest_moves` does.
+
+    Parameters
+    ----------
+    outcomes : Outcomes
+    terminal : ndarray of bool, shape (S,)
+    actions : ndarray of int32, shape (S,)
+    """
     if not terminal.any():
         return None
-    likely = np.empty(costs.shape, dtype=np.int32)
-    num_costly, num_leaving, num_ways = _survey_outcomes(
-        indptr, indices, probabilities, costs, mask, terminal, likely
-    )
+    likely = np.empty(outcomes.costs.shape, dtype=np.int32)
+    num_costly, num_leaving, num_ways = _survey_outcomes(outcomes, likely)
     if num_costly <= _COSTLY * num_leaving:
         return None
-    available_costs = readonly(np.where(mask, costs, np.inf))
+    available_costs = readonly(np.where(outcomes.mask, outcomes.costs, np.inf))
     queue = np.empty(len(terminal), dtype=np.int32)
     mean_length = _breadth_first(likely, available_costs, terminal, queue, actions)
     return Paths(mean_length, num_ways / num_leaving)
 
 
 @njit(cache=True, nogil=True)
-def _survey_moves(successors, move_costs, terminal, seeds, ways):  # type: ignore[no-untyped-def]
+def _survey_moves(moves, terminal, seeds, ways):
     """Look at every move once, and write the available ones of each state as bits into ``ways``.
 
     Returns the number of states with a move to a terminal one, which are listed; in how many no
     move costs less than nothing; and how many can be left, by how many moves.
     """
+    successors, costs = moves.successors, moves.costs
     num_states, num_moves = successors.shape
     num_seeds = 0
     num_costly = 0
@@ -95,11 +111,11 @@ def _survey_moves(successors, move_costs, terminal, seeds, ways):  # type: ignor
         bits = 0
         for m in range(num_moves):
             t = successors[s, m]
-            bits |= (1 << m) if move_costs[s, m] < np.inf else 0
-            leads = (move_costs[s, m] < np.inf) & (t != s)
+            bits |= (1 << m) if costs[s, m] < np.inf else 0
+            leads = (costs[s, m] < np.inf) & (t != s)
             leaves |= leads
             num_ways += leads
-            costly &= (not leads) | (move_costs[s, m] >= 0.0)
+            costly &= (not leads) | (costs[s, m] >= 0.0)
             ends |= leads & terminal[t]
         ways[s] = bits
         num_leaving += 1 if leaves else 0
@@ -111,15 +127,14 @@ def _survey_moves(successors, move_costs, terminal, seeds, ways):  # type: ignor
 
 
 @njit(cache=True, nogil=True)
-def _breadth_first_mirrored(  # type: ignore[no-untyped-def]
-    successors, move_costs, terminal, ways, queue, num_seeds, actions
-):
+def _breadth_first_mirrored(moves, terminal, ways, queue, num_seeds, actions):
     """Write the move of each state on a shortest path, where moves can be taken back as on grids.
 
     There move m from t leads to a state from which move ``m ^ 1`` leads to t, and only such moves
     are found.  ``queue`` begins with the states that have a move to a terminal one.  Returns the
     mean length of the paths, and to how many states there is none.
     """
+    successors, costs = moves.successors, moves.costs
     num_moves = successors.shape[1]
     found = terminal.copy()
     count = num_seeds
@@ -128,8 +143,8 @@ def _breadth_first_mirrored(  # type: ignore[no-untyped-def]
         found[s] = True
         least = np.inf
         for m in range(num_moves):
-            if terminal[successors[s, m]] and move_costs[s, m] < least:
-                least = move_costs[s, m]
+            if terminal[successors[s, m]] and costs[s, m] < least:
+                least = costs[s, m]
                 actions[s] = m
     done = 0
     level_end = count
@@ -163,14 +178,13 @@ def _breadth_first_mirrored(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _survey_outcomes(  # type: ignore[no-untyped-def]
-    indptr, indices, probabilities, costs, mask, terminal, likely
-):
+def _survey_outcomes(outcomes, likely):
     """Write the likeliest successor of each action but the state itself, or -1.
 
     Returns in how many states no action that leads elsewhere costs less than nothing, how many can
     be left, and by how many actions.
     """
+    indptr, indices, probabilities, costs, mask, terminal = outcomes
     num_costly = 0
     num_leaving = 0
     num_ways = 0
@@ -193,7 +207,7 @@ def _survey_outcomes(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _breadth_first(likely, costs, terminal, queue, actions):  # type: ignore[no-untyped-def]
+def _breadth_first(likely, costs, terminal, queue, actions):
     """Write the action of each state on a shortest path, going backwards by lists of predecessors.
 
     ``likely`` and ``costs``, +inf where masked, have shape (S, A).  Where there is no path: the

@@ -13,9 +13,9 @@ one sweep gives, ``max (T0) / (1 - gamma)``: from above the way to a goal spread
 go, from below each backup may add no more than the cost of a step, and states that hold one another
 down are let go one after another.  A V that is given is kept.
 
-Corrections and over-relaxed sweeps are no contractions.  Wherever the bound has not fallen by a
-tenth in eight iterations, J iterations follow of plain sweeps alone, which are: rows without
-relaxation, or the states in their order and back.  J doubles from 8.
+Corrections and over-relaxed sweeps are no contractions.  Eight iterations in a row in which the
+bound has not fallen by a tenth are followed by eight of plain sweeps alone, which are, then by 16
+and so on (`solvers.rescue`): rows without relaxation, or the states in their order and back.
 So it converges whatever the model.  The values are the middle of the certified interval.
 """
 
@@ -31,19 +31,20 @@ from aggmaze.move_mdp import MoveMDP
 from planners.engine import Engine, Sweep
 from planners.linear.basins import BasinCorrection
 from planners.solvers.base import Step
+from planners.solvers.rescue import Rescue
 from planners.sweeps.grid_rows import RowSweeps
 from planners.sweeps.orders import grid_shape
 
-# Rows are swept where so many of them are regular: sweeps of others are slow.
+# Rows are swept where at least this fraction of them is regular: sweeps of others are slow.
 _LEAST_SHARE = 0.9
-# The residual is to fall to this share in an iteration, else the next begins with a correction.
+# An iteration begins with a correction if the one before left over this part of the residual.
 _SLOW = 0.25
-# A correction below this share of what the residual may amount to is followed by an iteration
-# without one.
+# A correction that changes no value by more than this times gamma / (1 - gamma) times the residual,
+# which is the most that may be left to correct, is followed by an iteration without one.
 _SMALL = 0.03
-# Iterations without a bound better by a tenth before plain sweeps take over, and how many at first.
-_PATIENCE = 8
-# Share of the states that have to pay for V to start from above.
+# Iterations of plain sweeps the first time that the bound does not fall.
+_FIRST_PLAIN = 8
+# V starts from above where over this fraction of the states that are not terminal has to pay.
 _MOSTLY = 0.9
 
 
@@ -92,10 +93,7 @@ class BasinAggregation:
         # Of the last iteration: the residual; and how corrections go.
         self._residual = np.inf
         self._due = self._pausing = False
-        # How the residual's range goes.
-        self._best = np.inf
-        self._stalled = self._num_plain = 0
-        self._next_plain = _PATIENCE
+        self._rescue = Rescue(_FIRST_PLAIN, plain_count=True)
 
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Make one iteration."""
@@ -106,7 +104,7 @@ class BasinAggregation:
             if not V.any():
                 self._raise(V, out)
                 num_sweeps += 1
-        plain = self._num_plain > 0
+        plain = self._rescue.plain
         if self._due and not plain:
             self._correct(out)
         num_sweeps += self._sweep_in_place(plain, out) + 1
@@ -155,21 +153,10 @@ class BasinAggregation:
 
     def _judge(self, sweep: Sweep) -> None:
         """Decide on what the next iteration does."""
-        corrected = self._due and self._num_plain == 0
+        corrected = self._due and not self._rescue.plain
         slow = sweep.residual > _SLOW * self._residual
         # Without rows, corrections are made for the sake of the order, too.
         slow = slow or self._rows is None
         self._due = slow and not (corrected and self._pausing)
         self._residual = sweep.residual
-        spread = sweep.residual_high - sweep.residual_low
-        if spread < 0.9 * self._best:
-            self._best = spread
-            self._stalled = 0
-        else:
-            self._stalled += 1
-        if self._num_plain > 0:
-            self._num_plain -= 1
-        elif self._stalled >= _PATIENCE:
-            self._num_plain = self._next_plain
-            self._next_plain *= 2
-            self._stalled = 0
+        self._rescue.see(sweep.residual_high - sweep.residual_low)

@@ -1,22 +1,42 @@
-"""Policy iteration along the forest of likeliest moves.
+"""Policy iteration whose policies are evaluated by elimination along their likeliest moves.
 
-Rounds of a sweep, which improves the policy, and of its evaluation (`linear.forest`): exact and
-in linear time where moves are certain, or form a tree; an elimination that preconditions a few
-steps of BiCGSTAB elsewhere.  Between the two, Gauss-Seidel sweeps along the policy's paths and in
-alternating directions carry news further than a single improvement does.
+Each iteration is a starting sweep or a round.
 
-- Start: where there are terminal states, hardly an action pays, and there are few ways to go or
-  the way is short for the discount, with the value of the shortest paths to them.  Policy iteration
-  from a bound that is the same everywhere meets ties, which only rounding decides, and turns one
-  state of a long path a round.  Elsewhere with Gauss-Seidel sweeps, for as long as they gain.
-- Round: take the moves of the last sweep.  Evaluate them, where that is exact or next to it, or
-  states lie in no order that sweeps could follow; elsewhere only once few moves changed in the last
-  round, or the bound hardly falls.  Then sweep.
-- Rescue: 8 rounds without a better bound are followed by rounds of sweeps alone, 4, then 8, 16 and
-  so on: sweeps contract, so the method converges whatever the model is.
+*The start.*  Policy iteration from a V that is the same everywhere is slow: all actions tie, and of
+a long path one state a round learns where to go.  So the first V is better than that:
 
-Source: Howard (1960) for policy iteration; the evaluation by elimination along the forest of chosen
-moves, and the rules here, are our own.
+1. The policy of shortest paths to the terminal states, counted in moves, is evaluated, and its
+   value swept once.  This is done only where the policy is likely to be a good one: there are
+   terminal states, in over 90 % of the states no move out has a negative cost, and either there are
+   at most 3.2 moves out of a state or a path has at most 3 / (1 - gamma) moves, both on average.
+   Where a V0 is given, that is swept once too, and whichever has the smaller range of residuals is
+   kept.
+2. Where that is not done, or with ``start="sweeps"``, a V0 that is given is swept once.  Without
+   one, each iteration is a Gauss-Seidel sweep, in alternating directions, until two in a row have
+   changed V by more than 0.7 times what the sweep four before them did, or 32 have been made.
+
+*A round.*  The policy consists of the greedy moves of the last full sweep.
+
+1. A Gauss-Seidel sweep goes along the policy's paths, each state after the one that it leads to, so
+   that one sweep carries a change over a path of any length.
+2. The policy is evaluated by `linear.forest`.  Where moves are certain or form a tree, this takes
+   one elimination and is exact; it then comes before step 1, not after it.  Elsewhere the
+   elimination preconditions BiCGSTAB, which ends after 20 steps or at 0.3 % of the residual, later
+   where that proves to be too early.  The evaluation is left out as long as it does not pay: while
+   3 % of the states or more have a new move, unless three rounds in a row each left over 70 % of
+   the bound.  It always pays where the elimination leaves out less than half an entry a state, and
+   where moves lead to states far off in the order of the states, which makes the sweeps of step 3
+   useless.
+3. ``num_sweeps`` Gauss-Seidel sweeps in alternating directions; half as many after an evaluation,
+   and none after one that is not exact but always pays.
+4. A full sweep ``V = TV`` certifies, and finds the next moves.
+
+*Rescue.*  Evaluations of ever new policies may go in circles.  Eight rounds in a row without a
+bound a tenth below the best are followed by four rounds without step 2, then by 8, 16 and so on
+(`solvers.rescue`).  Sweeps are contractions, so the method converges on any model.
+
+Source: Howard, "Dynamic programming and Markov processes" (1960), for policy iteration; the
+evaluation by elimination along likeliest moves, and the rules here, are our own.
 """
 
 from __future__ import annotations
@@ -32,28 +52,30 @@ from aggmaze.checks import check_choice, check_integer
 from planners.engine import Engine, Sweep
 from planners.linear.forest import PolicyForest
 from planners.solvers.base import Step
+from planners.solvers.rescue import Rescue
 from planners.sweeps.orders import directions, grid_shape
 
 STARTS = ("auto", "sweeps")
 
-# The start by sweeps ends where twice in a row the largest change was not down to this share of
-# what it was so many sweeps before.
+# Starting sweeps end after _GAIN_PATIENCE in a row whose largest change was over _GAIN times that
+# of the sweep _GAIN_WINDOW before.
 _GAIN, _GAIN_WINDOW, _GAIN_PATIENCE = 0.7, 4, 2
 _MOST_STARTING_SWEEPS = 32
-# A policy is evaluated where less than this share of its moves is new, or so many rounds in a row
-# each left more than that share of the bound.  Every one is where the last left so few entries for
-# each state to BiCGSTAB that sweeps are dearer.
+# A policy is evaluated where less than this fraction of the states have a new move, or after
+# _SLOW_ROUNDS rounds in a row whose bound was over _SLOW times the one before.
 _SETTLED = 0.03
 _SLOW_ROUNDS, _SLOW = 3, 0.7
+# Every policy is, where the last evaluation left fewer entries a state than this to BiCGSTAB.
 _NEARLY_A_FOREST = 0.5
-# An evaluation ends at this share of the residual, or after so many steps of BiCGSTAB.  Where more
-# than that share of the bound was left, more steps are granted, up to so many; or if they were
-# enough, and few of the moves changed, more is asked of the next.
+# An evaluation ends where the residual is _REDUCTION times what it was, or after _MOST_STEPS steps
+# of BiCGSTAB.  Where the bound was then over _POOR times the one before, the next may take twice as
+# many steps; or, if they were enough and less than the fraction _FEW of the states have a new move,
+# is to reduce the residual ten times as far.
 _POOR, _FEW = 0.5, 1e-3
 _REDUCTION, _MOST_STEPS = 0.003, 20
 _LEAST_REDUCTION, _MOST_STEPS_EVER = 1e-8, 160
-# So many rounds without a bound 10 % better are followed by at first so many without evaluation.
-_PATIENCE, _BETTER, _FIRST_RESCUE = 8, 0.9, 4
+# Rounds without evaluation the first time that the bound does not fall.
+_FIRST_PLAIN = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,12 +245,20 @@ class _Rule:
         self.width = math.inf
         self.num_changed = num_states
         self._num_states = num_states
-        self._last_width = self._best_width = math.inf
-        self._num_slow = self._num_stalled = 0
-        self._rescue, self._next_rescue = 0, _FIRST_RESCUE
+        self._last_width = math.inf
+        self._num_slow = 0
+        self._rescue = Rescue(_FIRST_PLAIN, below_best=True)
 
     def observe(self, width: float, num_changed: int) -> None:
-        """Take note of a sweep: the range of its residual, and how many moves are new."""
+        """Take note of a sweep.
+
+        Parameters
+        ----------
+        width : float
+            Range of its residual.
+        num_changed : int
+            States with a move other than in the sweep before.
+        """
         self._last_width, self.width = self.width, width
         self.num_changed = num_changed
 
@@ -247,16 +277,6 @@ class _Rule:
         if self._num_slow >= _SLOW_ROUNDS:
             self._num_slow = 0
             settled = True
-        if self._rescue > 0:
-            self._rescue -= 1
-        elif self.width < _BETTER * self._best_width:
-            self._num_stalled = 0
-        else:
-            self._num_stalled += 1
-            if self._num_stalled >= _PATIENCE:
-                self._num_stalled = 0
-                self._rescue = self._next_rescue
-                self._next_rescue *= 2
-        self._best_width = min(self._best_width, self.width)
+        self._rescue.see(self.width)
         self.evaluates_always = scattered or self.lagged_share < _NEARLY_A_FOREST
-        self.evaluates = self._rescue == 0 and (self.evaluates_always or settled)
+        self.evaluates = not self._rescue.plain and (self.evaluates_always or settled)

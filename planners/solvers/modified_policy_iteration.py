@@ -24,7 +24,8 @@ done between two full sweeps follows the model:
 Where there are absorbing states, the policy that is greedy for a V that knows nothing of them is
 not worth correcting for: Gauss-Seidel sweeps come first, as long as they make good progress.
 Corrections of any kind could go in circles; where the residual has not shrunk by a tenth in eight
-rounds, a number of rounds, doubled each time, are plain sweeps, which are contractions.
+rounds, four rounds, then 8, 16 and so on, are plain sweeps, which are contractions
+(`solvers.rescue`).
 
 Source: Puterman, Shin, "Modified policy iteration algorithms for discounted Markov decision
 problems", Management Science 24 (1978); MacQueen (1966) for the midpoint.
@@ -46,6 +47,7 @@ from planners.engine import Engine, Sweep
 from planners.linear.gmres import GMRES
 from planners.linear.policy_rows import Packed, PackedPolicy, Range
 from planners.solvers.base import Step
+from planners.solvers.rescue import Rescue
 from planners.sweeps.action_elimination import LazySweeps
 from planners.sweeps.orders import directions, grid_shape
 
@@ -64,9 +66,8 @@ _GMRES_WORK = 0.5
 # Sweeps until the two are compared again, and how often GMRES gets another chance.
 _CYCLE_SWEEPS, _GMRES_EVERY = 12, 5
 
-# Rounds without progress, and what counts as such.
-_PATIENCE, _PROGRESS = 8, 0.9
-_FIRST_PLAIN_ROUNDS = 4
+# Plain rounds the first time that corrections come no further.
+_FIRST_PLAIN = 4
 
 # Gauss-Seidel sweeps at the start go on while they shrink the residual so much in so many.
 _START_PROGRESS, _START_WINDOW = 0.7, 4
@@ -187,30 +188,18 @@ class _Phase:
         self._never_plain = never_plain
         self._residuals: list[float] = []
         self._num_slow = 0
-        self._best = math.inf
-        self._num_stalled = 0
-        self._num_left = 0
-        self._next_number = _FIRST_PLAIN_ROUNDS
+        self._rescue = Rescue(_FIRST_PLAIN)
 
     def plain(self) -> bool:
         """Return whether the next round is to be plain."""
-        return self._starting or self._num_left > 0
+        return self._starting or (self._rescue.plain and not self._never_plain)
 
     def see(self, residual: float) -> None:
         """Take note of the residual that a round ended with."""
         if self._starting:
             self._see_start(residual)
-        elif residual < _PROGRESS * self._best:
-            self._best = residual
-            self._num_stalled = 0
-            self._num_left = max(self._num_left - 1, 0)
-        elif self._num_left > 0:
-            self._num_left -= 1
-        elif not self._never_plain:
-            self._num_stalled += 1
-            if self._num_stalled >= _PATIENCE:
-                self._num_left, self._num_stalled = self._next_number, 0
-                self._next_number *= 2
+        else:
+            self._rescue.see(residual)
 
     def _see_start(self, residual: float) -> None:
         self._residuals.append(residual)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -17,8 +16,6 @@ from planners.budget import Budget, Clock
 from planners.certificate import Certifier
 from planners.iterate import iterate
 from planners.judge import Run
-from planners.linear.gmres import GMRES
-from planners.linear.policy_rows import LANES, PackedPolicy
 from planners.result import Status
 from planners.solvers.base import Step
 from planners.solvers.modified_policy_iteration import (
@@ -331,102 +328,6 @@ class TestLazySweeps:
         lazy.changed(-100.0, 0.0, 100.0)
         lazy.sweep(V, out, actions, 100.0)
         np.testing.assert_array_equal(out, [-45.0, -45.0])
-
-
-class TestPackedPolicy:
-    @SLOW
-    @given(
-        strategies.tabular_mdps(max_states=20) | strategies.move_mdps(max_states=20),
-        st.booleans(),
-        strategies.seeds,
-    )
-    def test_is_the_rows_of_the_policy(self, model: Model, solve_loops: bool, seed: int) -> None:
-        gamma = 0.9
-        rng = np.random.default_rng(seed)
-        tables = dense(model)
-        rows = PackedPolicy(local_engine(model, gamma), np.float64, solve_loops=solve_loops)
-        num_states = model.num_states
-        policy = np.where(tables.terminal, 0, tables.mask.argmax(axis=1)).astype(np.int32)
-        for _ in range(3):
-            rows.load(policy)
-            P = gamma * tables.P[np.arange(num_states), policy]
-            P[tables.terminal] = 0.0
-            loops = np.diag(P).copy()
-            if solve_loops:
-                np.fill_diagonal(P, 0.0)
-                P /= (1 - loops)[:, np.newaxis]
-            start, vector, out = rows.vector(), rows.vector(), rows.vector()
-            vector[:num_states] = rng.normal(size=num_states)
-            change = rng.normal(size=num_states)
-            rows.scaled(np.zeros(num_states), change, 2.0, start)
-            expected = 2.0 * change / (1 - loops) if solve_loops else 2.0 * change
-            np.testing.assert_allclose(start[:num_states], expected, rtol=1e-13)
-            seen = rows.sweep(start, vector, out)
-            expected = expected + P @ vector[:num_states]
-            np.testing.assert_allclose(out[:num_states], expected, atol=1e-12)
-            np.testing.assert_array_equal(out[num_states:], 0.0)
-            difference = out[:num_states] - vector[:num_states]
-            assert seen == (difference.min(), difference.max())
-            for s in range(num_states):
-                if not tables.terminal[s] and rng.random() < 0.5:
-                    policy[s] = rng.choice(np.flatnonzero(tables.mask[s]))
-
-    def test_rows_that_grow(self) -> None:
-        # Action 0 leads to one state, action 1 to all of them: the rows need more room.
-        S = 3 * LANES + 1
-        P = np.zeros((S, 2, S))
-        P[:, 0, 0] = 1.0
-        P[:, 1] = 1.0 / S
-        model = TabularMDP.from_matrices(P, costs=np.ones((S, 2)))
-        rows = PackedPolicy(local_engine(model, 0.5), np.float64, solve_loops=False)
-        start, vector, out = rows.vector(), rows.vector(), rows.vector()
-        vector[:S] = np.arange(S)
-        for policy in (np.zeros(S), np.arange(S) % 2, np.ones(S), np.zeros(S)):
-            rows.load(policy.astype(np.int32))
-            rows.sweep(start, vector, out)
-            np.testing.assert_allclose(out[:S], np.where(policy == 1, 0.25 * (S - 1), 0.0))
-
-
-class TestGMRES:
-    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    @pytest.mark.parametrize("threads", [1, 2])
-    def test_solves(self, dtype: type, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("planners.kernels.threads.LEAST_WORK", 1)
-        rng = np.random.default_rng(0)
-        A = 0.9 * rng.dirichlet(np.ones(30), 30)
-        start = rng.normal(size=30)
-        gmres = GMRES(30, 30, dtype, num_constant=0, num_threads=threads)
-        x = np.zeros(30, dtype=dtype)
-        applied = gmres.solve(
-            lambda v, out: np.matmul(A.astype(dtype), v, out=out), x, start.astype(dtype), 1e-12
-        )
-        assert 0 < applied <= 30
-        tolerance = 1e-4 if dtype is np.float32 else 1e-9
-        np.testing.assert_allclose(x, np.linalg.solve(np.eye(30) - A, start), atol=tolerance)
-
-    def test_solves_modulo_constants(self) -> None:
-        rng = np.random.default_rng(1)
-        A = 0.999999 * rng.dirichlet(np.ones(30), 30)
-        start = rng.normal(size=30)
-        gmres = GMRES(30, 32, np.float64, num_constant=30, num_threads=1)
-        x, residual = np.zeros(32), np.zeros(32)
-        residual[:30] = start
-
-        def apply(v: np.ndarray, out: np.ndarray) -> None:
-            out[:30] = A @ v[:30]
-            out[30:] = 0.0
-
-        gmres.solve(apply, x, residual, 1e-12)
-        left = start + A @ x[:30] - x[:30]
-        assert np.ptp(left) < 1e-9 * np.ptp(start)
-        assert abs(x[:30].mean()) < 1e-12
-
-    @pytest.mark.parametrize("value", [0.0, math.nan, math.inf])
-    def test_leaves_what_it_cannot_solve(self, value: float) -> None:
-        gmres = GMRES(5, 4, np.float64, num_constant=0, num_threads=1)
-        x = np.ones(4)
-        assert gmres.solve(lambda v, out: None, x, np.full(4, value), 0.1) == 0
-        np.testing.assert_array_equal(x, 1.0)
 
 
 def test_moves_and_their_table_agree() -> None:
