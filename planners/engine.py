@@ -74,6 +74,10 @@ class Engine(Protocol):
         """The read-only arrays that the kernels of the layout take first."""
 
     @property
+    def has_absorbing_states(self) -> bool:
+        """Whether some state is never left, whatever one does there."""
+
+    @property
     def work(self) -> int:
         """Outcomes that a full sweep reads."""
 

@@ -161,7 +161,7 @@ def greedy_path(model: Model, policy: NDArray[np.int64], start: int) -> NDArray[
 
 
 @njit(cache=True)
-def _breadth_first(indptr, indices, sources, distances, nearest):  # type: ignore[no-untyped-def]
+def _breadth_first(indptr, indices, sources, distances, nearest):
     """Write what `distances_to` returns, where there is -1 before.
 
     Ctrl-C while numba makes arrays of what a kernel returns is no KeyboardInterrupt.

@@ -77,11 +77,12 @@ def test_what_kernels_read_is_defined_in_their_sources() -> None:
 SWEEP = """
 import numpy as np
 from aggmaze import TabularMDP
-from planners.bellman import backups
+from planners.bellman import local_engine
 from planners.kernels import sparse
 
 model = TabularMDP.from_matrices([[[1.0]]], costs=[[1.0]])
-swept = backups(model, 0.5).policy_sweep(np.zeros(1, dtype=np.int32), np.array([4.0]), np.empty(1))
+engine = local_engine(model, 0.5)
+swept = engine.policy_sweep(np.zeros(1, dtype=np.int32), np.array([4.0]), np.empty(1))
 print(swept.residual_high, sum(sparse.policy_sweep.stats.cache_hits.values()))
 """
 
@@ -110,15 +111,15 @@ def run(code: str, copy: Path, **variables: str) -> str:
 
 
 def test_an_edit_of_an_inlined_kernel_acts_in_every_file(copy: Path) -> None:
-    choice = copy / "planners" / "kernels" / "choice.py"
-    before = choice.read_text(encoding="utf-8")
+    pieces = copy / "planners" / "kernels" / "pieces.py"
+    before = pieces.read_text(encoding="utf-8")
     assert run(SWEEP, copy) == "-1.0 0"  # 1 + 0.5 * 4 - 4
     assert run(SWEEP, copy) == "-1.0 1"  # loaded
     edited = before.replace("residual = new - old", "residual = old - new")
     assert edited != before
-    choice.write_text(edited, encoding="utf-8")
+    pieces.write_text(edited, encoding="utf-8")
     assert run(SWEEP, copy) == "1.0 0"
-    choice.write_text(before, encoding="utf-8")
+    pieces.write_text(before, encoding="utf-8")
     assert run(SWEEP, copy) == "-1.0 1"
 
 
