@@ -14,7 +14,7 @@ from numba import njit
 from aggmaze.move_mdp import MoveMDP
 from planners.engine import Model
 from planners.kernels import moves, sparse
-from planners.kernels.tables import moves_of, num_available, outcomes_of
+from planners.kernels.tables import Tables, moves_of, num_available, outcomes_of
 from planners.sweeps.orders import coprime_step, grid_shape
 
 #: Number of states that are looked at more closely.
@@ -127,13 +127,13 @@ def measure(model: Model) -> Measurements:
     """
     step = coprime_step(model.num_states, SAMPLE)
     if isinstance(model, MoveMDP):
-        found = moves_of(model)
-        sums = _measure_moves(found, step)
-        absorbing = moves.some_absorbing(found)
+        tables: Tables = moves_of(model)
+        sums = _measure_moves(tables, step)
+        absorbing = moves.some_absorbing(tables)
     else:
-        outcomes = outcomes_of(model)
-        sums = _measure_outcomes(outcomes, step)
-        absorbing = sparse.some_absorbing(outcomes)
+        tables = outcomes_of(model)
+        sums = _measure_outcomes(tables, step)
+        absorbing = sparse.some_absorbing(tables)
     num_actions, largest, nonnegative, num_possible = sums
     num_actions = max(1, num_actions)
     return Measurements(

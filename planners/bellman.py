@@ -39,7 +39,7 @@ def _no_limit() -> None:
 
 
 class _CompiledEngine:
-    """Engine by the kernels of a layout."""
+    """Engine by the kernels of a layout; `planners.engine.Engine` says what its methods take."""
 
     def __init__(
         self,
@@ -166,9 +166,8 @@ class MoveEngine(_CompiledEngine):
         costs: NDArray[np.float64] | None = None,
     ) -> None:
         tables = moves_of(model, costs)
-        super().__init__(
-            model, gamma, num_threads, moves, tables, model.successors.size, checkpoint
-        )
+        work = tables.successors.size
+        super().__init__(model, gamma, num_threads, moves, tables, work, checkpoint)
         self.max_cost = float(max(self._over_states(moves.largest_cost, tables)))
         self._slips = model.p < 1.0
         self._relative_rounding = 2 * (model.num_actions + 10) * UNIT_ROUNDOFF
@@ -235,7 +234,8 @@ class SparseEngine(_CompiledEngine):
         costs: NDArray[np.float64] | None = None,
     ) -> None:
         tables = outcomes_of(model, costs)
-        super().__init__(model, gamma, num_threads, sparse, tables, len(tables.indices), checkpoint)
+        work = int(tables.indptr[-1])
+        super().__init__(model, gamma, num_threads, sparse, tables, work, checkpoint)
         self.max_cost = float(np.abs(tables.costs).max(where=tables.mask, initial=0.0))
         error, self.most_left, longest = model.row_sums
         self.row_error = error + (longest + 4) * UNIT_ROUNDOFF

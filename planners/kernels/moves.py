@@ -2,7 +2,8 @@
 
 With ``n`` available moves and ``q_m = cost + gamma V(successor)``, action m is worth
 ``chosen[n] q_m + every[n] sum_k q_k`` (`aggmaze.move_mdp`).  All kernels take the tables first
-(`tables.Moves`) and act on the states ``lo <= s < hi``.
+(`tables.Moves`) and act on the states ``lo <= s < hi``; what else they take is what the method of
+that name takes in `planners.engine.Engine`.
 """
 
 from __future__ import annotations

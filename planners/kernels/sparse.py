@@ -1,6 +1,7 @@
 """Engine of general sparse models: row ``s * A + a`` lists what action a may lead to in state s.
 
-All kernels take the tables first (`tables.Outcomes`) and act on the states ``lo <= s < hi``.
+All kernels take the tables first (`tables.Outcomes`) and act on the states ``lo <= s < hi``; what
+else they take is what the method of that name takes in `planners.engine.Engine`.
 """
 
 from __future__ import annotations

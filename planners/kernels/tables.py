@@ -17,7 +17,7 @@ from aggmaze.mdp import TabularMDP, readonly
 from aggmaze.move_mdp import MoveMDP
 from planners.kernels.pieces import value_of
 
-States = NDArray[np.int32] | NDArray[np.uint32]
+StateNumbers = NDArray[np.int32] | NDArray[np.uint32]
 
 
 class Moves(NamedTuple):
@@ -35,7 +35,7 @@ class Moves(NamedTuple):
         By the number of available moves.
     """
 
-    successors: States
+    successors: StateNumbers
     costs: NDArray[np.float64]
     chosen: NDArray[np.float64]
     every: NDArray[np.float64]
@@ -76,7 +76,7 @@ class Outcomes(NamedTuple):
     """
 
     indptr: NDArray[np.int64]
-    indices: States
+    indices: StateNumbers
     probabilities: NDArray[np.float64]
     costs: NDArray[np.float64]
     mask: NDArray[np.bool_]

@@ -313,6 +313,22 @@ class TestLazySweeps:
             V = new
             size *= 0.3
 
+    def test_moves_are_swept_as_ever(self) -> None:
+        model = random_moves(0, 40, 3, p=0.9, terminals=2)
+        operators = local_engine(model, 0.9)
+        sweeps = successive_sweeps(operators)
+        assert not isinstance(sweeps, LazySweeps)
+        V = np.random.default_rng(0).normal(size=40)
+        out, expected = np.empty_like(V), np.empty_like(V)
+        actions, expected_actions = np.zeros(40, dtype=np.int32), np.zeros(40, dtype=np.int32)
+        for _ in range(3):
+            sweep = sweeps.sweep(V, out, actions)
+            assert sweep == operators.sweep(V, expected, expected_actions)
+            np.testing.assert_array_equal(out, expected)
+            np.testing.assert_array_equal(actions, expected_actions)
+            V += 1.0
+            sweeps.changed(1.0, 1.0, float(np.abs(V).max()))
+
     def test_read_less(self) -> None:
         P = np.zeros((2, 2, 2))
         P[:, 0, 0] = P[:, 1, 1] = 1.0
