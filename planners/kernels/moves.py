@@ -14,7 +14,7 @@ from numba import njit
 from planners.kernels.pieces import NOTHING_SEEN, clear, pick, seen, seen_by_vectors, value_of
 from planners.kernels.tables import num_available
 
-#: States of a block, of which `windows` tells whether each move leads equally far in all of them.
+#: States of a block: `FlatMoves.windows` tells of each move whether it leads equally far in all.
 BLOCK = 256
 #: Most moves that `vector_sweep` is made for.
 MOST_MOVES = 12

@@ -128,6 +128,16 @@ def unsigned(tables: _Layout) -> _Layout:
 
 
 @njit(cache=True, inline="always")
+def mean(outcomes, V, labels, start, end):
+    """Return the mean value over the outcomes from ``start`` to ``end``."""
+    indices, probabilities = outcomes.indices, outcomes.probabilities
+    total = 0.0
+    for entry in range(start, end):
+        total += probabilities[entry] * value_of(V, labels, indices[entry])
+    return total
+
+
+@njit(cache=True, inline="always")
 def num_available(moves, s):
     """Return the number of available moves in a state."""
     costs = moves.costs
@@ -140,16 +150,6 @@ def num_available(moves, s):
 @njit(cache=True, inline="always")
 def weight(moves, n, m, action):
     """Return the probability that move m happens where ``action`` is chosen among n moves."""
-    # Read in this order, numba does not count references to the arrays: four times as fast.
+    # As one sum, every[n] + (chosen[n] if ... else 0), this makes kernels four times slower.
     slip = moves.every[n]
     return slip + moves.chosen[n] if m == action else slip
-
-
-@njit(cache=True, inline="always")
-def mean(outcomes, V, labels, start, end):
-    """Return the mean value over the outcomes from ``start`` to ``end``."""
-    indices, probabilities = outcomes.indices, outcomes.probabilities
-    total = 0.0
-    for entry in range(start, end):
-        total += probabilities[entry] * value_of(V, labels, indices[entry])
-    return total
