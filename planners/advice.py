@@ -74,7 +74,7 @@ def _distance_potential(model: Model) -> NDArray[np.float64]:
     ValueError
         If there is no terminal state.
     """
-    steps = steps_to_terminal(model)[: model.num_states - model.num_added_states]
+    steps = steps_to_terminal(model)[: model.num_listed_states]
     if not model.terminal.any():
         raise ValueError("potential='distance' needs a terminal state, and the model has none")
     return -np.where(steps < 0, steps.max() + 1, steps).astype(np.float64)

@@ -317,7 +317,7 @@ def _count(
 
 
 @njit(cache=True, inline="always")
-def _bin(value, low, epsilon, last):  # type: ignore[no-untyped-def]
+def _bin(value, low, epsilon, last):
     # Clipped as a float: a value that is no number must not become an index out of range.
     position = (value - low) / epsilon
     position = position if position < last else last
@@ -325,7 +325,7 @@ def _bin(value, low, epsilon, last):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _bins(V, low, epsilon, codes, counts, lo, hi):  # type: ignore[no-untyped-def]
+def _bins(V, low, epsilon, codes, counts, lo, hi):
     """Find the bin of each state in the blocks from lo to hi, and count them.
 
     Block b is counted in row b of ``counts``, shape (blocks, num_bins), or the only one.
@@ -359,7 +359,7 @@ def _bins(V, low, epsilon, codes, counts, lo, hi):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True)
-def _add_up(counts):  # type: ignore[no-untyped-def]
+def _add_up(counts):
     # By rows: numpy goes by columns, which takes ten times as long.
     for b in range(1, counts.shape[0]):
         earlier, row = counts[b - 1], counts[b]
@@ -368,7 +368,7 @@ def _add_up(counts):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _members(codes, counts, kept, ranks):  # type: ignore[no-untyped-def]
+def _members(codes, counts, kept, ranks):
     """Return the state of each rank, shape (N, K): by halving to the block, then within it."""
     num_draws, num_megastates = ranks.shape
     states = np.empty((num_draws, num_megastates), dtype=np.int64)
@@ -402,13 +402,13 @@ def _members(codes, counts, kept, ranks):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _expand(table, codes, out, lo, hi):  # type: ignore[no-untyped-def]
+def _expand(table, codes, out, lo, hi):
     for s in range(lo, hi):
         out[s] = table[np.uint32(codes[s])]
 
 
 @njit(cache=True, nogil=True)
-def _sorted(codes, first):  # type: ignore[no-untyped-def]
+def _sorted(codes, first):
     """Return the states by code, shape (S,); ``first`` counts those of lesser codes, used up."""
     order = np.empty(len(codes), dtype=np.int32)
     for s in range(len(codes)):

@@ -157,7 +157,7 @@ def arrival(
     basins = np.bincount(owner[nearest[~arrives]], minlength=len(attractors))
     order = np.argsort(-basins, kind="stable")
     farthest = steps_to_terminal(model).max()
-    listed = model.num_states - model.num_added_states
+    listed = model.num_listed_states
     started = float(model.initial[arrives].sum())
     steps = _expected_steps(chain.transitions, model.terminal, arrives, model.initial, watch)
     return Arrival(

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from aggmaze.mdp import readonly
 from aggmaze.models.model import Model
 from aggmaze.move_mdp import MoveMDP
+from planners.kernels import moves, sparse
+from planners.kernels.tables import Tables, moves_of, num_available, outcomes_of
 from planners.sweeps.orders import coprime_step, grid_shape
 
 #: Number of states that are looked at more closely.
@@ -92,16 +93,11 @@ class Measurements:
     Parameters
     ----------
     num_states, num_actions : int
-    num_outcomes : int
-        Outcomes that a full sweep reads.
     has_absorbing_states : bool
         Whether some state is never left, terminal or not.
     determinism : float
         Mean over actions of the probability of the likeliest next state: 1 where nothing is left
         to chance, the slip probability on grids, about 2/b for Garnets of branching b.
-    locality : float
-        Mean over actions of the probability of a next state whose number is within the square root
-        of the number of states: near 1 on grids, queues and lines, near 0 on random graphs.
     nonnegative : float
         Share of the actions that cost nothing or more, absorbing states aside.
     shape : tuple of int, optional
@@ -114,10 +110,8 @@ class Measurements:
 
     num_states: int
     num_actions: int
-    num_outcomes: int
     has_absorbing_states: bool
     determinism: float
-    locality: float
     nonnegative: float
     shape: tuple[int, ...] | None
     openness: float
@@ -133,33 +127,20 @@ def measure(model: Model) -> Measurements:
     """
     step = coprime_step(model.num_states, SAMPLE)
     if isinstance(model, MoveMDP):
-        tables = (
-            readonly(model.successors),
-            readonly(model.move_costs),
-            *model.slip_weights,
-        )
-        sums = _measure_moves(*tables, step)
-        num_outcomes = int(model.successors.size)
+        tables: Tables = moves_of(model)
+        sums = _measure_moves(tables, step)
+        absorbing = moves.some_absorbing(tables)
     else:
-        matrix = model.transitions
-        sums = _measure_rows(
-            readonly(matrix.indptr),
-            readonly(matrix.indices),
-            readonly(matrix.data),
-            readonly(model.costs),
-            readonly(model.action_mask),
-            step,
-        )
-        num_outcomes = int(matrix.nnz)
-    num_actions, largest, local, nonnegative, num_possible = sums
+        tables = outcomes_of(model)
+        sums = _measure_outcomes(tables, step)
+        absorbing = sparse.some_absorbing(tables)
+    num_actions, largest, nonnegative, num_possible = sums
     num_actions = max(1, num_actions)
     return Measurements(
         num_states=model.num_states,
         num_actions=model.num_actions,
-        num_outcomes=num_outcomes,
-        has_absorbing_states=has_absorbing_states(model),
+        has_absorbing_states=bool(absorbing),
         determinism=largest / num_actions,
-        locality=local / num_actions,
         nonnegative=nonnegative / num_actions,
         shape=grid_shape(model),
         openness=num_actions / max(1, num_possible),
@@ -167,84 +148,37 @@ def measure(model: Model) -> Measurements:
     )
 
 
-def has_absorbing_states(model: Model) -> bool:
-    """Return whether some state is never left, whatever one does there."""
-    if model.terminal.any():
-        return True
-    if isinstance(model, MoveMDP):
-        return bool(_absorbing_move(readonly(model.successors), readonly(model.move_costs)))
-    matrix = model.transitions
-    return bool(
-        _absorbing_row(
-            readonly(matrix.indptr), readonly(matrix.indices), readonly(model.action_mask)
-        )
-    )
-
-
 @njit(cache=True, nogil=True)
-def _absorbing_move(successors, move_costs):  # type: ignore[no-untyped-def]
-    for s in range(len(successors)):
-        leaves = False
-        for m in range(successors.shape[1]):
-            leaves = leaves or (move_costs[s, m] < np.inf and successors[s, m] != s)
-        if not leaves:
-            return True
-    return False
-
-
-@njit(cache=True, nogil=True)
-def _absorbing_row(indptr, indices, mask):  # type: ignore[no-untyped-def]
-    num_states, num_actions = mask.shape
-    for s in range(num_states):
-        leaves = False
-        for a in range(num_actions):
-            row = s * num_actions + a
-            if leaves or not mask[s, a]:
-                continue
-            for entry in range(indptr[row], indptr[row + 1]):
-                if indices[entry] != s:
-                    leaves = True
-                    break
-        if not leaves:
-            return True
-    return False
-
-
-@njit(cache=True, nogil=True)
-def _measure_moves(successors, move_costs, chosen, every, step):  # type: ignore[no-untyped-def]
+def _measure_moves(moves, step):
     """Return number of actions, sums over them for each share, and number of moves there are."""
-    num_states, num_moves = successors.shape
-    near = np.sqrt(num_states) + 1
+    costs, chosen, every = moves.costs, moves.chosen, moves.every
+    num_states, num_moves = costs.shape
     count, possible, nonnegative = 0, 0, 0
-    largest, local = 0.0, 0.0
+    largest = 0.0
     for s in range(0, num_states, step):
-        n, num_near = 0, 0
-        for m in range(num_moves):
-            if move_costs[s, m] < np.inf:
-                n += 1
-                num_near += 1 if abs(successors[s, m] - s) <= near else 0
-                nonnegative += 1 if move_costs[s, m] >= 0 else 0
+        n = num_available(moves, s)
         if n == 0:
             continue
         count += n
         possible += num_moves
         largest += n * max(chosen[n] + every[n], every[n])
-        # Over all choices each move happens as often as any other.
-        local += num_near
-    return count, largest, local, nonnegative, possible
+        for m in range(num_moves):
+            nonnegative += 1 if 0 <= costs[s, m] < np.inf else 0
+    return count, largest, nonnegative, possible
 
 
 @njit(cache=True, nogil=True)
-def _measure_rows(indptr, indices, probabilities, costs, mask, step):  # type: ignore[no-untyped-def]
+def _measure_outcomes(outcomes, step):
     """Return number of actions, sums over them for each share, and number of actions there are."""
+    indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
+    costs, mask = outcomes.costs, outcomes.mask
     num_states, num_actions = costs.shape
-    near = np.sqrt(num_states) + 1
     count, possible, nonnegative = 0, 0, 0
-    largest, local = 0.0, 0.0
+    largest = 0.0
     for s in range(0, num_states, step):
         leaves = False
         here, here_nonnegative = 0, 0
-        here_largest, here_local = 0.0, 0.0
+        here_largest = 0.0
         for a in range(num_actions):
             if not mask[s, a]:
                 continue
@@ -255,7 +189,6 @@ def _measure_rows(indptr, indices, probabilities, costs, mask, step):  # type: i
             for entry in range(indptr[row], indptr[row + 1]):
                 p = probabilities[entry]
                 most = p if p > most else most
-                here_local += p if abs(indices[entry] - s) <= near else 0.0
                 leaves = leaves or indices[entry] != s
             here_largest += most
         if leaves:
@@ -263,5 +196,4 @@ def _measure_rows(indptr, indices, probabilities, costs, mask, step):  # type: i
             possible += num_actions
             nonnegative += here_nonnegative
             largest += here_largest
-            local += here_local
-    return count, largest, local, nonnegative, possible
+    return count, largest, nonnegative, possible

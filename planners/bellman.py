@@ -9,7 +9,7 @@ not depend on the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -22,8 +22,8 @@ from aggmaze.models.model import Model
 from aggmaze.move_mdp import MoveMDP
 from planners.engine import WHOLE, LocalEngine, Parts, Sweep
 from planners.kernels import compiling, moves, sparse
-from planners.kernels.pieces import IN_ORDER, UNIT_ROUNDOFF
-from planners.kernels.tables import Moves, Outcomes
+from planners.kernels.pieces import IN_ORDER, UNIT_ROUNDOFF, row_rounding
+from planners.kernels.tables import FlatMoves, Moves, Tables, moves_of, outcomes_of, unsigned
 from planners.kernels.threads import over_blocks
 from planners.kernels.vectors import sup_norm
 
@@ -41,7 +41,7 @@ def _no_limit() -> None:
 
 
 class _CompiledEngine:
-    """Engine by the kernels of a layout."""
+    """An engine by the kernels of a layout; `planners.engine.Engine` says what its methods take."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class _CompiledEngine:
         gamma: float,
         num_threads: int,
         kernels: ModuleType,
-        tables: tuple[NDArray[Any], ...],
+        tables: Tables,
         work: int,
         checkpoint: Callable[[], None],
     ) -> None:
@@ -66,12 +66,17 @@ class _CompiledEngine:
         self.row_error = 0.0
         self.most_left = 1.0
         self._kernels = kernels
-        self._operations = 0.0
+        self._relative_rounding = 0.0
 
     @property
     def least_rounding(self) -> float:
         """The least share of the largest value that rounding can come to."""
-        return self._operations * UNIT_ROUNDOFF * self.gamma
+        return self._relative_rounding * self.gamma
+
+    @cached_property
+    def has_absorbing_states(self) -> bool:
+        """Whether some state is never left, whatever one does there."""
+        return bool(self._kernels.some_absorbing(self.tables))
 
     def sweep(
         self,
@@ -80,9 +85,7 @@ class _CompiledEngine:
         actions: NDArray[np.int32] | None = None,
     ) -> Sweep:
         """Write TV into ``out``."""
-        if actions is None:
-            return self._sweep(self._kernels.sweep, V, out, image=out)
-        return self._sweep(self._kernels.greedy_sweep, V, out, actions, image=out)
+        return self._sweep(self._kernels.sweep, self.tables, V, out, actions, image=out)
 
     def gauss_seidel(
         self,
@@ -94,7 +97,7 @@ class _CompiledEngine:
         self.checkpoint()
         states = IN_ORDER if order is None else readonly(order)
         residual_low, residual_high, low, high = self._kernels.gauss_seidel(
-            *self.tables, self.gamma, V, states, reverse, 0, len(V)
+            self.tables, self.gamma, V, states, reverse, 0, len(V)
         )
         return Sweep(residual_low, residual_high, low, high, in_place=True, image=V)
 
@@ -102,7 +105,7 @@ class _CompiledEngine:
         self, policy: NDArray[np.int32], V: NDArray[np.float64], out: NDArray[np.float64]
     ) -> Sweep:
         """Write the backups by the policy into ``out``."""
-        return self._sweep(self._kernels.policy_sweep, policy, V, out)
+        return self._sweep(self._kernels.policy_sweep, self.tables, policy, V, out)
 
     def aggregated(
         self,
@@ -112,12 +115,12 @@ class _CompiledEngine:
         out: NDArray[np.float64],
     ) -> None:
         """Write the backups of the listed states under aggregation into ``out``."""
-        self._kernels.aggregated(*self.tables, self.gamma, states, W, labels, out)
+        self._kernels.aggregated(self.tables, self.gamma, states, W, labels, out)
 
     def q_values(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the value of each action, shape (S, A)."""
         Q = np.empty((self.model.num_states, self.model.num_actions))
-        self._over_states(self._kernels.q_values, V, Q)
+        self._over_states(self._kernels.q_values, self.tables, self.gamma, V, Q)
         return Q
 
     def greedy(
@@ -129,8 +132,10 @@ class _CompiledEngine:
     ) -> NDArray[np.int64]:
         """Return the policy that is greedy within ``slack``."""
         policy = np.empty(self.model.num_states, dtype=np.int64)
-        if sum(self._over_states(self._kernels.clear_actions, V, slack, policy)):
-            self._over_states(self._kernels.greedy, V, distances(), slack, tie, policy)
+        common = self.tables, self.gamma, V
+        if sum(self._over_states(self._kernels.clear_actions, *common, slack, policy)):
+            margins = slack, tie
+            self._over_states(self._kernels.greedy, *common, distances(), margins, policy)
         return policy
 
     def sup_norm(self, vector: NDArray[np.float64]) -> float:
@@ -144,31 +149,14 @@ class _CompiledEngine:
     def _sweep(
         self,
         kernel: Callable[..., Any],
+        tables: Tables | FlatMoves,
         *arguments: Any,
-        tables: tuple[Any, ...] | None = None,
         image: NDArray[np.float64] | None = None,
     ) -> Sweep:
-        extremes = self._over_states(kernel, *arguments, tables=tables)
-        residual_low, residual_high, low, high = zip(*extremes, strict=True)
-        # Adding 0 makes -0 to 0: which of the two is found depends on the order of the states.
-        return Sweep(
-            min(residual_low) + 0.0,
-            max(residual_high) + 0.0,
-            min(low) + 0.0,
-            max(high) + 0.0,
-            image=image,
-        )
+        return joined(self._over_states(kernel, tables, self.gamma, *arguments), image)
 
-    def _over_states(
-        self,
-        kernel: Callable[..., Any],
-        *arguments: Any,
-        discounted: bool = True,
-        tables: tuple[Any, ...] | None = None,
-    ) -> list[Any]:
+    def _over_states(self, kernel: Callable[..., Any], *arguments: Any) -> list[Any]:
         self.checkpoint()
-        tables = self.tables if tables is None else tables
-        arguments = (*tables, *([self.gamma] if discounted else []), *arguments)
         return over_blocks(
             lambda lo, hi: kernel(*arguments, lo, hi),
             self.model.num_states,
@@ -180,6 +168,8 @@ class _CompiledEngine:
 class MoveEngine(_CompiledEngine):
     """Engine of a `MoveMDP`."""
 
+    tables: Moves
+
     def __init__(
         self,
         model: MoveMDP,
@@ -188,19 +178,12 @@ class MoveEngine(_CompiledEngine):
         checkpoint: Callable[[], None] = _no_limit,
         costs: NDArray[np.float64] | None = None,
     ) -> None:
-        costs = model.move_costs if costs is None else costs
-        super().__init__(
-            model,
-            gamma,
-            num_threads,
-            moves,
-            Moves(readonly(model.successors), readonly(costs), *model.slip_weights),
-            model.successors.size,
-            checkpoint,
-        )
-        self.max_cost = float(max(self._over_states(moves.largest_cost, discounted=False)))
+        tables = moves_of(model, costs)
+        work = tables.successors.size
+        super().__init__(model, gamma, num_threads, moves, tables, work, checkpoint)
+        self.max_cost = float(max(self._over_states(moves.largest_cost, tables)))
         self._slips = model.p < 1.0
-        self._operations = 2 * (model.num_actions + 10)
+        self._relative_rounding = 2 * (model.num_actions + 10) * UNIT_ROUNDOFF
         self._by_vectors = (
             self.work >= LEAST_VECTOR_WORK
             and model.num_actions <= moves.MOST_MOVES
@@ -216,29 +199,26 @@ class MoveEngine(_CompiledEngine):
         """Write TV into ``out``."""
         if not self._by_vectors:
             return super().sweep(V, out, actions)
-        return self._sweep(
-            moves.vector_sweep, V, out, actions, tables=self._vector_tables, image=out
-        )
+        return self._sweep(moves.vector_sweep, self._flat_tables, V, out, actions, image=out)
 
     @cached_property
-    def _vector_tables(self) -> tuple[Any, ...]:
-        """The tables as `moves.vector_sweep` takes them."""
-        successors, move_costs, chosen, every = self.tables
+    def _flat_tables(self) -> FlatMoves:
+        successors, costs, chosen, every = unsigned(self.tables)
         num_states, num_moves = successors.shape
-        tables = (
-            readonly(successors.reshape(-1).view(np.uint32)),
-            readonly(move_costs.reshape(-1)),
+        tables = FlatMoves(
+            readonly(successors.reshape(-1)),
+            readonly(costs.reshape(-1)),
             tuple(chosen.tolist()),
             tuple(every.tolist()),
+            np.empty((-(-num_states // moves.BLOCK), num_moves), dtype=np.int64),
         )
-        windows = np.empty((-(-num_states // moves.BLOCK), num_moves), dtype=np.int64)
         over_blocks(
-            lambda lo, hi: moves.windows(*tables[:3], windows, lo, hi),
-            len(windows),
+            lambda lo, hi: moves.find_windows(tables, lo, hi),
+            len(tables.windows),
             self.num_threads,
             self.work,
         )
-        return (*tables, readonly(windows))
+        return tables._replace(windows=readonly(tables.windows))
 
     def rounding(self, max_value: float) -> float:
         """Bound the rounding error of a backup.
@@ -252,7 +232,7 @@ class MoveEngine(_CompiledEngine):
         size = self.max_cost + self.gamma * max_value
         if not self._slips:
             size = min(size, unslipped_size(self.gamma, max_value))
-        return _rounding(self._operations, size, max_value)
+        return _rounding(self._relative_rounding, size, max_value)
 
 
 class SparseEngine(_CompiledEngine):
@@ -266,31 +246,14 @@ class SparseEngine(_CompiledEngine):
         checkpoint: Callable[[], None] = _no_limit,
         costs: NDArray[np.float64] | None = None,
     ) -> None:
-        costs = model.costs if costs is None else costs
-        matrix = model.transitions
-        super().__init__(
-            model,
-            gamma,
-            num_threads,
-            sparse,
-            Outcomes(
-                readonly(matrix.indptr.astype(np.int64)),
-                readonly(matrix.indices.astype(np.int32, copy=False)),
-                readonly(matrix.data),
-                readonly(costs),
-                readonly(model.action_mask),
-                readonly(model.terminal),
-            ),
-            int(matrix.nnz),
-            checkpoint,
-        )
-        self.max_cost = float(np.abs(costs).max(where=model.action_mask, initial=0.0))
+        tables = outcomes_of(model, costs)
+        work = int(tables.indptr[-1])
+        super().__init__(model, gamma, num_threads, sparse, tables, work, checkpoint)
+        self.max_cost = float(np.abs(tables.costs).max(where=tables.mask, initial=0.0))
         error, self.most_left, longest = model.row_sums
         self.row_error = error + (longest + 4) * UNIT_ROUNDOFF
-        self._operations = 1.0001 * (longest + 4)
-        # Unsigned numbers of states spare kernels the question whether they are negative.
-        indptr, indices, *others = self.tables
-        self._unsigned_tables = (indptr, readonly(indices.view(np.uint32)), *others)
+        self._relative_rounding = row_rounding(longest)
+        self._unsigned_tables = unsigned(tables)
 
     def sweep(
         self,
@@ -299,11 +262,7 @@ class SparseEngine(_CompiledEngine):
         actions: NDArray[np.int32] | None = None,
     ) -> Sweep:
         """Write TV into ``out``."""
-        if actions is None:
-            return self._sweep(sparse.sweep, V, out, tables=self._unsigned_tables, image=out)
-        return self._sweep(
-            sparse.greedy_sweep, V, out, actions, tables=self._unsigned_tables, image=out
-        )
+        return self._sweep(sparse.sweep, self._unsigned_tables, V, out, actions, image=out)
 
     def rounding(self, max_value: float) -> float:
         """Bound the rounding error of a backup.
@@ -313,7 +272,31 @@ class SparseEngine(_CompiledEngine):
         1e-9), or of `unslipped_size`.
         """
         size = min(self.max_cost + self.gamma * max_value, unslipped_size(self.gamma, max_value))
-        return _rounding(self._operations, size, max_value)
+        return _rounding(self._relative_rounding, size, max_value)
+
+
+def joined(
+    extremes: Sequence[tuple[float, float, float, float]],
+    image: NDArray[np.float64] | None = None,
+) -> Sweep:
+    """Return what a sweep saw, of what kernels saw in its blocks.
+
+    Parameters
+    ----------
+    extremes : sequence of tuple of float
+        Of TV - V and of TV, as kernels return them, of each block.
+    image : ndarray of float, shape (S,), optional
+        As in `Sweep`.
+    """
+    residual_low, residual_high, low, high = zip(*extremes, strict=True)
+    # Adding 0 makes -0 to 0: which of the two is found depends on the order of the states.
+    return Sweep(
+        min(residual_low) + 0.0,
+        max(residual_high) + 0.0,
+        min(low) + 0.0,
+        max(high) + 0.0,
+        image=image,
+    )
 
 
 def unslipped_size(gamma: float, max_value: float) -> float:
@@ -326,11 +309,11 @@ def unslipped_size(gamma: float, max_value: float) -> float:
     return (1 + 2 * gamma) * max_value
 
 
-def _rounding(operations: float, size: float, max_value: float) -> float:
+def _rounding(relative: float, size: float, max_value: float) -> float:
     # Only where there is nothing but 0 is nothing rounded: the size itself may underflow.
     if size == 0 and max_value == 0:
         return 0.0
-    return operations * UNIT_ROUNDOFF * size + UNDERFLOW
+    return relative * size + UNDERFLOW
 
 
 def local_engine(

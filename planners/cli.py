@@ -359,7 +359,7 @@ def convert_command(
     with Waiting(err, "writing"):
         MODEL_FILES[target.suffix].save(model, target)
     out.print(
-        f"{source}: {model.num_states - model.num_added_states:,} states with "
+        f"{source}: {model.num_listed_states:,} states with "
         f"{model.num_actions} actions in {target}",
         markup=False,
         highlight=False,
@@ -455,7 +455,7 @@ def list_command() -> None:
     for env_id in solvable_ids():
         env = gym.make(env_id)
         model = as_model(env)
-        num_states = model.num_states - model.num_added_states
+        num_states = model.num_listed_states
         summary = (inspect.getdoc(type(env.unwrapped)) or "").strip().split("\n")[0]
         table.add_row(env_id, f"{num_states:,}", str(model.num_actions), summary)
     out.print(table)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.models.model import Model
-from planners.kernels.tables import Moves, Outcomes
+from planners.kernels.tables import Tables
 
 
 @dataclass(frozen=True)
@@ -244,5 +244,9 @@ class LocalEngine(Engine, Protocol):
     """An engine of one process, with its tables for those who follow a policy through them."""
 
     @property
-    def tables(self) -> Moves | Outcomes:
+    def tables(self) -> Tables:
         """The read-only arrays of the model's layout."""
+
+    @property
+    def has_absorbing_states(self) -> bool:
+        """Whether some state is never left, whatever one does there."""

@@ -84,7 +84,7 @@ def evaluate(
         raise FloatingPointError(
             "the policy could not be evaluated: its costs-to-go are beyond what float64 can hold"
         )
-    return values[: model.num_states - model.num_added_states]
+    return values[: model.num_listed_states]
 
 
 def _values(chain: TabularMDP, gamma: float) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Engine of a model whose action costs a solver knows only with noise.
+"""Backups of a model whose action costs a solver knows only with noise.
 
     T'_s(V) = min_a c(s,a) + noise(s,a) + gamma sum_s' P(s'|s,a) V(s')
 

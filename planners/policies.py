@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def q_values(model_or_env: Any, V: ArrayLike, gamma: float) -> NDArray[np.float6
     model = as_model(model_or_env)
     full = model_values(model, V)
     Q = local_engine(model, check_gamma(gamma)).q_values(full)
-    return Q[: model.num_states - model.num_added_states]
+    return Q[: model.num_listed_states]
 
 
 @interruptible()
@@ -78,7 +79,7 @@ def greedy(model_or_env: Any, V: ArrayLike, gamma: float, slack: float = 0.0) ->
         raise ValueError(f"slack must not be negative, got {slack!r}")
     full = model_values(model, V)
     policy = greedy_policy(local_engine(model, check_gamma(gamma)), full, slack, tie=slack)
-    return policy[: model.num_states - model.num_added_states]
+    return policy[: model.num_listed_states]
 
 
 def greedy_policy(
@@ -177,7 +178,7 @@ def greedy_path(model: Model, policy: NDArray[np.int64], start: int) -> NDArray[
 
 
 @njit(cache=True)
-def _breadth_first(indptr, indices, sources, distances, nearest):  # type: ignore[no-untyped-def]
+def _breadth_first(indptr, indices, sources, distances, nearest):
     """Write what `distances_to` returns, where there is -1 before.
 
     Ctrl-C while numba makes arrays of what a kernel returns is no KeyboardInterrupt.
@@ -288,15 +289,8 @@ def _with_stays(model: TabularMDP, weights: NDArray[np.float64]) -> TabularMDP:
         (matrix.data[kept], matrix.indices[kept], np.concatenate([[0], np.cumsum(counts)])),
         shape=matrix.shape,
     )
-    return TabularMDP(
-        transitions,
-        model.costs,
-        action_mask=model.action_mask,
-        terminal=model.terminal,
-        initial=model.initial,
-        outcome_costs=None if model.outcome_costs is None else model.outcome_costs[kept],
-        num_added_states=model.num_added_states,
-    )
+    kept_costs = None if model.outcome_costs is None else model.outcome_costs[kept]
+    return replace(model, transitions=transitions, outcome_costs=kept_costs)
 
 
 def _mixed_rows(
@@ -321,7 +315,7 @@ def _policy_weights(
     """Return the probability of each action, shape (S, A)."""
     array = np.asarray(policy.policy if isinstance(policy, SolveResult) else policy)
     num_states, num_actions = model.num_states, model.num_actions
-    listed = num_states - model.num_added_states
+    listed = model.num_listed_states
     if array.shape[:1] not in ((num_states,), (listed,)) or array.shape[1:] not in (
         (),
         (num_actions,),
@@ -376,7 +370,7 @@ def model_values(model: Model, V: ArrayLike) -> NDArray[np.float64]:
         array = np.array(V, dtype=np.float64)
     except OverflowError:
         raise ValueError("V must be finite, and holds a number beyond float64") from None
-    listed = model.num_states - model.num_added_states
+    listed = model.num_listed_states
     if array.shape not in ((listed,), (model.num_states,)):
         raise ValueError(f"V must have shape ({listed},), got {array.shape}")
     bad = np.flatnonzero(~np.isfinite(array))

@@ -266,7 +266,7 @@ def _result(
     # for progress costs a policy no more than one bound.
     slack = (1 - gamma) * run.bound + 2 * rounding if run.bound < math.inf else 0.0
     policy = greedy_policy(engine, V, slack, tie=2 * rounding)
-    listed = model.num_states - model.num_added_states
+    listed = model.num_listed_states
     labels = run.labels
     return SolveResult(
         values=run.values[:listed].copy(),

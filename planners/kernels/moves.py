@@ -1,8 +1,9 @@
-"""Engine of models of moves that may slip: the actions of a state share its successors.
+"""Backups of models of moves that may slip: the actions of a state share its successors.
 
 With ``n`` available moves and ``q_m = cost + gamma V(successor)``, action m is worth
-``chosen[n] q_m + every[n] sum_k q_k`` (`aggmaze.move_mdp`).  All kernels take the tables
-``(successors, move_costs, chosen, every)`` first and act on the states ``lo <= s < hi``.
+``chosen[n] q_m + every[n] sum_k q_k`` (`aggmaze.move_mdp`).  All kernels take the tables first
+(`tables.Moves`) and act on the states ``lo <= s < hi``; what else they take is what the method of
+that name takes in `planners.engine.Engine`.
 """
 
 from __future__ import annotations
@@ -10,59 +11,44 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from planners.kernels.pieces import NO_LABELS, NOTHING_SEEN, clear, greater, lesser, pick, seen
+from planners.kernels.pieces import NOTHING_SEEN, clear, pick, seen, seen_by_vectors, value_of
+from planners.kernels.tables import num_available
 
-#: States of a block, of which `windows` tells whether each move leads equally far in all of them.
+#: States of a block: `FlatMoves.windows` tells of each move whether it leads equally far in all.
 BLOCK = 256
 #: Most moves that `vector_sweep` is made for.
 MOST_MOVES = 12
 
 
 @njit(cache=True, inline="always")
-def _backup(  # type: ignore[no-untyped-def]
-    successors, move_costs, chosen, every, reverses, gamma, V, labels, aggregated, s
-):
+def _reverses(chosen):
+    """Return whether it may pay to choose the worst move, hoping to slip: with p < 1/n."""
+    found = False
+    for n in range(len(chosen)):
+        found = found or chosen[n] < 0.0
+    return found
+
+
+@njit(cache=True, inline="always")
+def _backup(moves, reverses, gamma, V, labels, s):
+    """Return the backup of a state and the first move that attains it."""
+    successors, costs, chosen, every = moves.successors, moves.costs, moves.chosen, moves.every
     # Without branches on availability, which mazes make hard to predict: half the time.
     total = 0.0
     smallest = np.inf
     largest = -np.inf
-    n = 0
-    for m in range(successors.shape[1]):
-        cost = move_costs[s, m]
-        following = successors[s, m]
-        q = cost + gamma * (V[labels[following]] if aggregated else V[following])
-        available = cost < np.inf
-        total += q if available else 0.0
-        n += 1 if available else 0
-        smallest = q if q < smallest else smallest
-        if reverses:
-            largest = q if available and q > largest else largest
-    extreme = smallest
-    if reverses and chosen[n] < 0.0:
-        extreme = largest
-    return chosen[n] * extreme + every[n] * total if n > 0 else 0.0
-
-
-@njit(cache=True, inline="always")
-def _backup_and_move(  # type: ignore[no-untyped-def]
-    successors, move_costs, chosen, every, reverses, gamma, V, s
-):
-    """Return the backup and the first move that attains it."""
-    total = 0.0
-    smallest = np.inf
-    largest = -np.inf
     n = best = worst = 0
-    for m in range(successors.shape[1]):
-        cost = move_costs[s, m]
-        q = cost + gamma * V[successors[s, m]]
+    for m in range(costs.shape[1]):
+        cost = costs[s, m]
+        q = cost + gamma * value_of(V, labels, successors[s, m])
         available = cost < np.inf
         total += q if available else 0.0
         n += 1 if available else 0
         best = m if q < smallest else best
         smallest = q if q < smallest else smallest
         if reverses:
-            worst = m if available and q > largest else worst
-            largest = q if available and q > largest else largest
+            worst = m if available & (q > largest) else worst
+            largest = q if available & (q > largest) else largest
     if reverses and chosen[n] < 0.0:
         smallest = largest
         best = worst
@@ -70,65 +56,65 @@ def _backup_and_move(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def largest_cost(successors, move_costs, chosen, every, lo, hi):  # type: ignore[no-untyped-def]
+def largest_cost(moves, lo, hi):
     """Return the largest size of the cost of an available move."""
+    costs = moves.costs
     largest = 0.0
     for s in range(lo, hi):
-        for m in range(move_costs.shape[1]):
-            size = abs(move_costs[s, m])
+        for m in range(costs.shape[1]):
+            size = abs(costs[s, m])
             largest = size if largest < size < np.inf else largest
     return largest
 
 
 @njit(cache=True, nogil=True)
-def sweep(successors, move_costs, chosen, every, gamma, V, out, lo, hi):  # type: ignore[no-untyped-def]
-    """Write TV; return the extremes of TV - V and of TV."""
-    # Whether it may pay to choose the worst move, hoping to slip: with p < 1/n.
-    reverses = chosen.min() < 0.0
+def some_absorbing(moves):
+    """Return whether some state is never left, whatever one does there."""
+    successors, costs = moves.successors, moves.costs
+    for s in range(len(costs)):
+        leaves = False
+        for m in range(costs.shape[1]):
+            leaves = leaves or (costs[s, m] < np.inf and successors[s, m] != s)
+        if not leaves:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def sweep(moves, gamma, V, out, actions, lo, hi):
+    """Write TV and, unless ``actions`` is None, the first action that attains it.
+
+    Return the extremes of TV - V and of TV.
+    """
+    reverses = _reverses(moves.chosen)
     extremes = NOTHING_SEEN
     for s in range(lo, hi):
-        value = _backup(
-            successors, move_costs, chosen, every, reverses, gamma, V, NO_LABELS, False, s
-        )
+        value, action = _backup(moves, reverses, gamma, V, None, s)
         extremes = seen(extremes, V[s], value)
         out[s] = value
+        if actions is not None:
+            actions[s] = action
     return extremes
 
 
 @njit(cache=True, nogil=True)
-def greedy_sweep(  # type: ignore[no-untyped-def]
-    successors, move_costs, chosen, every, gamma, V, out, actions, lo, hi
-):
-    """Write TV and the first action that attains it."""
-    reverses = chosen.min() < 0.0
-    extremes = NOTHING_SEEN
-    for s in range(lo, hi):
-        value, action = _backup_and_move(
-            successors, move_costs, chosen, every, reverses, gamma, V, s
-        )
-        extremes = seen(extremes, V[s], value)
-        out[s] = value
-        actions[s] = action
-    return extremes
-
-
-@njit(cache=True, nogil=True)
-def windows(successors, move_costs, chosen, found, lo, hi):  # type: ignore[no-untyped-def]
+def find_windows(moves, lo, hi):
     """Write how far each move leads in the blocks ``lo <= b < hi`` of states.
 
-    ``found[b, m]`` is ``successor - s``, the same for all states of the block where move m is
-    available, 0 if it is nowhere.  Where there is no such number, or it leads some other state of
-    the block out of the model, ``found[b, 0]`` is the number of states.  The other arguments are
-    as for `vector_sweep`.
+    ``moves`` are `FlatMoves`.  ``windows[b, m]`` becomes ``successor - s``, the same for all states
+    of the block where move m is available, 0 if it is nowhere.  Where there is no such number, or
+    it leads some other state of the block out of the model, ``windows[b, 0]`` is the number of
+    states.
     """
-    num_moves = len(chosen) - 1
+    successors, move_costs, windows = moves.successors, moves.costs, moves.windows
+    num_moves = len(moves.chosen) - 1
     num_states = len(move_costs) // num_moves
     for b in range(lo, hi):
         first = b * BLOCK
         last = min(first + BLOCK, num_states)
         reached = successors[num_moves * first : num_moves * last]
         costs = move_costs[num_moves * first : num_moves * last]
-        distances = found[b]
+        distances = windows[b]
         inside = True
         for m in range(num_moves):
             some = 0
@@ -149,39 +135,36 @@ def windows(successors, move_costs, chosen, found, lo, hi):  # type: ignore[no-u
 
 
 @njit(cache=True, nogil=True)
-def vector_sweep(  # type: ignore[no-untyped-def]
-    successors, move_costs, chosen, every, distances, gamma, V, out, actions, lo, hi
-):
-    """Do what `sweep` and `greedy_sweep` do, several states at a time.
+def vector_sweep(moves, gamma, V, out, actions, lo, hi):
+    """Do what `sweep` does, several states at a time, with `FlatMoves`.
 
     The same values bit for bit, written so that the compiler takes eight states (or four, or two)
-    by one instruction.  Unlike there, the first four arguments are ``successors`` (S * M,),
-    unsigned, which spares asking for the sign; ``move_costs`` (S * M,); and tuples of M + 1
-    numbers, whose known length unrolls the loops over moves.  ``distances`` are the `windows`.
-    ``actions`` may be None.  No weight of ``chosen`` may be negative.
+    by one instruction.  No weight of ``chosen`` may be negative.
 
     A few states at a time, the values of their successors go into an array of their own: where a
     move leads equally far in all of them, by copying a piece of V, and the successors need not be
     read.  The array is kept well under 4 KB: processors tell what they load from what they have
     just stored by the last twelve bits of the address, and wait where these coincide.
     """
+    successors, move_costs, windows = moves.successors, moves.costs, moves.windows
+    chosen, every = moves.chosen, moves.every
     num_moves = len(chosen) - 1
     piece = 32 if num_moves <= 6 else 16
     room = piece + 8  # or all moves of a state would share the last bits of their addresses
     following = np.empty(num_moves * room)
     turned = np.empty(num_moves * room)
     found = np.empty(2 * room)
-    residual_low, residual_high, low, high = NOTHING_SEEN
+    extremes = NOTHING_SEEN
     first = lo
     while first < hi:
         # Pieces begin and end where blocks do.
         last = min(first - first % piece + piece, hi)
         size = last - first
-        block = first // BLOCK
         costs = move_costs[num_moves * first : num_moves * last]
-        if distances[block, 0] < len(V):
+        block = first // BLOCK
+        if windows[block, 0] < len(V):
             for m in range(num_moves):
-                window = V[first + distances[block, m] : last + distances[block, m]]
+                window = V[first + windows[block, m] : last + windows[block, m]]
                 copied = following[m * room : m * room + size]
                 for i in range(size):
                     copied[i] = window[i]
@@ -222,38 +205,30 @@ def vector_sweep(  # type: ignore[no-untyped-def]
         new = out[first:last]
         for i in range(size):
             value = found[i]
-            residual = value - old[i]
+            extremes = seen_by_vectors(extremes, old[i], value)
             new[i] = value
-            residual_low = lesser(residual, residual_low)
-            residual_high = greater(residual, residual_high)
-            low = lesser(value, low)
-            high = greater(value, high)
         if actions is not None:
             picked = actions[first:last]
             for i in range(size):
                 picked[i] = found[room + i]
         first = last
-    return residual_low, residual_high, low, high
+    return extremes
 
 
 @njit(cache=True, nogil=True)
-def aggregated(  # type: ignore[no-untyped-def]
-    successors, move_costs, chosen, every, gamma, states, W, labels, out
-):
+def aggregated(moves, gamma, states, W, labels, out):
     """Write the backups of the listed states under aggregation."""
-    reverses = chosen.min() < 0.0
+    reverses = _reverses(moves.chosen)
     for j in range(len(states)):
-        out[j] = _backup(
-            successors, move_costs, chosen, every, reverses, gamma, W, labels, True, states[j]
-        )
+        value, _ = _backup(moves, reverses, gamma, W, labels, states[j])
+        out[j] = value
 
 
 @njit(cache=True, nogil=True)
-def gauss_seidel(  # type: ignore[no-untyped-def]
-    successors, move_costs, chosen, every, gamma, V, order, reverse, lo, hi
-):
+def gauss_seidel(moves, gamma, V, order, reverse, lo, hi):
     """Back up the states one after another, in place, each with its moves to itself solved for."""
-    reverses = chosen.min() < 0.0
+    successors, costs, chosen, every = moves.successors, moves.costs, moves.chosen, moves.every
+    reverses = _reverses(chosen)
     extremes = NOTHING_SEEN
     for i in range(lo, hi):
         s = len(V) - 1 - i if reverse else i
@@ -264,14 +239,11 @@ def gauss_seidel(  # type: ignore[no-untyped-def]
         best_stay = np.inf  # and of those that stay
         sign = 1.0
         if reverses:
-            n = 0
-            for m in range(successors.shape[1]):
-                n += 1 if move_costs[s, m] < np.inf else 0
-            sign = -1.0 if chosen[n] < 0.0 else 1.0
+            sign = -1.0 if chosen[num_available(moves, s)] < 0.0 else 1.0
         n = 0
         stays = 0
-        for m in range(successors.shape[1]):
-            cost = move_costs[s, m]
+        for m in range(costs.shape[1]):
+            cost = costs[s, m]
             following = successors[s, m]
             q = cost + gamma * V[following]
             available = cost < np.inf
@@ -301,10 +273,9 @@ def gauss_seidel(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def policy_sweep(  # type: ignore[no-untyped-def]
-    successors, move_costs, chosen, every, gamma, policy, V, out, lo, hi
-):
+def policy_sweep(moves, gamma, policy, V, out, lo, hi):
     """Write the backups by a policy."""
+    successors, costs, chosen, every = moves.successors, moves.costs, moves.chosen, moves.every
     slips = every.max() > 0.0
     extremes = NOTHING_SEEN
     for s in range(lo, hi):
@@ -313,28 +284,29 @@ def policy_sweep(  # type: ignore[no-untyped-def]
         if slips:
             total = 0.0
             n = 0
-            for m in range(successors.shape[1]):
-                cost = move_costs[s, m]
+            for m in range(costs.shape[1]):
+                cost = costs[s, m]
                 q = cost + gamma * V[successors[s, m]]
                 total += q if cost < np.inf else 0.0
                 n += 1 if cost < np.inf else 0
             if n > 0:
-                q = move_costs[s, a] + gamma * V[successors[s, a]]
+                q = costs[s, a] + gamma * V[successors[s, a]]
                 value = chosen[n] * q + every[n] * total
-        elif move_costs[s, a] < np.inf:
-            value = move_costs[s, a] + gamma * V[successors[s, a]]
+        elif costs[s, a] < np.inf:
+            value = costs[s, a] + gamma * V[successors[s, a]]
         extremes = seen(extremes, V[s], value)
         out[s] = value
     return extremes
 
 
 @njit(cache=True, inline="always")
-def _actions(successors, move_costs, chosen, every, gamma, V, s, Q):  # type: ignore[no-untyped-def]
+def _actions(moves, gamma, V, s, Q):
     """Write the value of each action in a state into Q, shape (M,); return their number."""
+    successors, costs, chosen, every = moves.successors, moves.costs, moves.chosen, moves.every
     total = 0.0
     n = 0
     for m in range(len(Q)):
-        cost = move_costs[s, m]
+        cost = costs[s, m]
         Q[m] = np.inf
         if cost < np.inf:
             Q[m] = cost + gamma * V[successors[s, m]]
@@ -347,31 +319,30 @@ def _actions(successors, move_costs, chosen, every, gamma, V, s, Q):  # type: ig
 
 
 @njit(cache=True, nogil=True)
-def q_values(successors, move_costs, chosen, every, gamma, V, Q, lo, hi):  # type: ignore[no-untyped-def]
+def q_values(moves, gamma, V, Q, lo, hi):
     """Write the value of each action."""
     for s in range(lo, hi):
-        if _actions(successors, move_costs, chosen, every, gamma, V, s, Q[s]) == 0:
+        if _actions(moves, gamma, V, s, Q[s]) == 0:
             Q[s] = 0.0
 
 
 @njit(cache=True, nogil=True)
-def clear_actions(  # type: ignore[no-untyped-def]
-    successors, move_costs, chosen, every, gamma, V, slack, policy, lo, hi
-):
+def clear_actions(moves, gamma, V, slack, policy, lo, hi):
     """Write the best actions, -1 where others are within ``slack``; return the number of these."""
-    reverses = chosen.min() < 0.0
-    Q = np.empty(successors.shape[1])
+    successors, costs, chosen = moves.successors, moves.costs, moves.chosen
+    reverses = _reverses(chosen)
+    Q = np.empty(costs.shape[1])
     unclear = 0
     for s in range(lo, hi):
         if reverses:
-            _actions(successors, move_costs, chosen, every, gamma, V, s, Q)
+            _actions(moves, gamma, V, s, Q)
             policy[s] = clear(Q, slack)
         else:
             # The same without the sum that all actions share, and without branches.
             n = best = 0
             least = second = np.inf
-            for m in range(successors.shape[1]):
-                cost = move_costs[s, m]
+            for m in range(costs.shape[1]):
+                cost = costs[s, m]
                 q = cost + gamma * V[successors[s, m]]
                 n += 1 if cost < np.inf else 0
                 worse = q if q > least else least
@@ -385,21 +356,20 @@ def clear_actions(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def greedy(  # type: ignore[no-untyped-def]
-    successors, move_costs, chosen, every, gamma, V, distances, slack, tie, policy, lo, hi
-):
-    """Write an action where the policy has none, as `Engine.greedy` says."""
-    num_moves = successors.shape[1]
+def greedy(moves, gamma, V, distances, margins, policy, lo, hi):
+    """Write an action where the policy has none, as `Engine.greedy` says; margins: slack, tie."""
+    successors, costs, chosen, every = moves.successors, moves.costs, moves.chosen, moves.every
+    num_moves = costs.shape[1]
     Q = np.empty(num_moves)
     steps = np.empty(num_moves)
     for s in range(lo, hi):
         if policy[s] >= 0:
             continue
-        n = _actions(successors, move_costs, chosen, every, gamma, V, s, Q)
+        n = _actions(moves, gamma, V, s, Q)
         total = 0.0
         for m in range(num_moves):
-            if move_costs[s, m] < np.inf:
+            if costs[s, m] < np.inf:
                 total += distances[successors[s, m]]
         for m in range(num_moves):
             steps[m] = chosen[n] * distances[successors[s, m]] + every[n] * total
-        policy[s] = pick(Q, steps, slack, tie)
+        policy[s] = pick(Q, steps, margins)

@@ -16,7 +16,6 @@ from aggmaze.mdp import readonly
 #: Half the distance from 1 to the next number: the largest relative error of one rounding.
 UNIT_ROUNDOFF = 2.0**-53
 LARGEST = float(np.finfo(np.float64).max)
-NO_LABELS = readonly(np.empty(0, dtype=np.int32))
 #: Stands for the order of the states where a sweep takes one.
 IN_ORDER = readonly(np.empty(0, dtype=np.int32))
 
@@ -25,7 +24,13 @@ NOTHING_SEEN = (np.inf, -np.inf, np.inf, -np.inf)
 
 
 @njit(cache=True, inline="always")
-def seen(extremes, old, new):  # type: ignore[no-untyped-def]
+def value_of(V, labels, s):
+    """Return the value of a state, or of its mega-state unless ``labels`` is None."""
+    return V[s] if labels is None else V[labels[s]]
+
+
+@njit(cache=True, inline="always")
+def seen(extremes, old, new):
     """Widen the extremes of new - old and of new; comparisons cost less than min() and max()."""
     residual_low, residual_high, low, high = extremes
     residual = new - old
@@ -36,6 +41,11 @@ def seen(extremes, old, new):  # type: ignore[no-untyped-def]
     return residual_low, residual_high, low, high
 
 
+def row_rounding(longest: int) -> float:
+    """Bound the relative rounding error of a backup whose rows have at most so many entries."""
+    return 1.0001 * (longest + 4) * UNIT_ROUNDOFF
+
+
 def _chooser(comparison: str) -> Any:
     """Return a function of two numbers, neither a NaN, that chooses by a comparison.
 
@@ -44,8 +54,8 @@ def _chooser(comparison: str) -> Any:
     """
     promises = ("nnan", "nsz")
 
-    def choose(typing_context, one, other):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def choose(typing_context, one, other):
+        def generate(context, builder, signature, arguments):
             first, second = arguments
             holds = builder.fcmp_ordered(comparison, first, second, flags=promises)
             return builder.select(holds, first, second, flags=promises)
@@ -60,7 +70,20 @@ greater = _chooser(">")
 
 
 @njit(cache=True, inline="always")
-def clear(Q, slack):  # type: ignore[no-untyped-def]
+def seen_by_vectors(extremes, old, new):
+    """Do what `seen` does where neither is a NaN, so that it can be done for several at a time."""
+    residual_low, residual_high, low, high = extremes
+    residual = new - old
+    return (
+        lesser(residual, residual_low),
+        greater(residual, residual_high),
+        lesser(new, low),
+        greater(new, high),
+    )
+
+
+@njit(cache=True, inline="always")
+def clear(Q, slack):
     """Return the best action where no other is within ``slack`` of it, else -1."""
     best = 0
     for a in range(1, len(Q)):
@@ -73,8 +96,12 @@ def clear(Q, slack):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always")
-def pick(Q, steps, slack, tie):  # type: ignore[no-untyped-def]
-    """Choose an action as `Engine.greedy` says; Q is +inf where it is unavailable."""
+def pick(Q, steps, margins):
+    """Choose an action as `Engine.greedy` says; Q is +inf where it is unavailable.
+
+    ``margins`` are ``slack`` and ``tie``.
+    """
+    slack, tie = margins
     best = np.inf
     for a in range(len(Q)):
         best = Q[a] if Q[a] < best else best
@@ -98,7 +125,7 @@ def pick(Q, steps, slack, tie):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always")
-def likely_outcome(indptr, indices, probabilities, s, row):  # type: ignore[no-untyped-def]
+def likely_outcome(indptr, indices, probabilities, s, row):
     """Return the likeliest successor of a row but s itself; s where there is none."""
     likeliest = s
     largest = 0.0
@@ -110,7 +137,7 @@ def likely_outcome(indptr, indices, probabilities, s, row):  # type: ignore[no-u
 
 
 @njit(cache=True, inline="always")
-def turn_around(order, begin, end):  # type: ignore[no-untyped-def]
+def turn_around(order, begin, end):
     """Reverse a part of an order, in place."""
     end -= 1
     while begin < end:

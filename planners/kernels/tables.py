@@ -1,15 +1,23 @@
 """The tables of a model as kernels take them, one NamedTuple for each layout.
 
-Numba passes them like the arrays that they hold.  All arrays are read-only views.
+Numba passes them like the arrays that they hold.  All arrays are read-only views.  Kernels and
+what is inlined into them read the arrays that they use once, before any loop: within loops each
+look at a NamedTuple may count references, which made sweeps ten times slower.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+from aggmaze.mdp import TabularMDP, readonly
+from aggmaze.move_mdp import MoveMDP
+from planners.kernels.pieces import value_of
+
+StateNumbers = NDArray[np.int32] | NDArray[np.uint32]
 
 
 class Moves(NamedTuple):
@@ -20,17 +28,37 @@ class Moves(NamedTuple):
 
     Parameters
     ----------
-    successors : ndarray of int32, shape (S, M)
+    successors : ndarray of int32, or of uint32, shape (S, M)
     costs : ndarray of float, shape (S, M)
         +inf where the move is unavailable.
     chosen, every : ndarray of float, shape (M + 1,)
         By the number of available moves.
     """
 
-    successors: NDArray[np.int32]
+    successors: StateNumbers
     costs: NDArray[np.float64]
     chosen: NDArray[np.float64]
     every: NDArray[np.float64]
+
+
+class FlatMoves(NamedTuple):
+    """`Moves` for kernels that take several states at a time.
+
+    Parameters
+    ----------
+    successors : ndarray of uint32, shape (S * M,)
+    costs : ndarray of float, shape (S * M,)
+    chosen, every : tuple of M + 1 floats
+        Their length, which the compiler knows, unrolls the loops over moves.
+    windows : ndarray of int64, shape (blocks, M)
+        How far each move leads in each block of states, as `moves.find_windows` writes it.
+    """
+
+    successors: NDArray[np.uint32]
+    costs: NDArray[np.float64]
+    chosen: tuple[float, ...]
+    every: tuple[float, ...]
+    windows: NDArray[np.int64]
 
 
 class Outcomes(NamedTuple):
@@ -40,7 +68,6 @@ class Outcomes(NamedTuple):
     ----------
     indptr : ndarray of int64, shape (S * A + 1,)
     indices : ndarray of int32, or of uint32, shape (nnz,)
-        Unsigned numbers of states spare kernels the question whether they are negative.
     probabilities : ndarray of float, shape (nnz,)
     costs : ndarray of float, shape (S, A)
     mask : ndarray of bool, shape (S, A)
@@ -49,24 +76,79 @@ class Outcomes(NamedTuple):
     """
 
     indptr: NDArray[np.int64]
-    indices: NDArray[np.int32] | NDArray[np.uint32]
+    indices: StateNumbers
     probabilities: NDArray[np.float64]
     costs: NDArray[np.float64]
     mask: NDArray[np.bool_]
     terminal: NDArray[np.bool_]
 
 
+Tables = Moves | Outcomes
+_Layout = TypeVar("_Layout", Moves, Outcomes)
+
+
+def moves_of(model: MoveMDP, costs: NDArray[np.float64] | None = None) -> Moves:
+    """Return the tables of a model of moves.
+
+    Parameters
+    ----------
+    model : MoveMDP
+    costs : ndarray of float, shape (S, M), optional
+        In the place of its own.
+    """
+    costs = model.move_costs if costs is None else costs
+    return Moves(readonly(model.successors), readonly(costs), *model.slip_weights)
+
+
+def outcomes_of(model: TabularMDP, costs: NDArray[np.float64] | None = None) -> Outcomes:
+    """Return the tables of a general sparse model.
+
+    Parameters
+    ----------
+    model : TabularMDP
+    costs : ndarray of float, shape (S, A), optional
+        In the place of its own.
+    """
+    matrix = model.transitions
+    return Outcomes(
+        readonly(matrix.indptr.astype(np.int64, copy=False)),
+        readonly(matrix.indices.astype(np.int32, copy=False)),
+        readonly(matrix.data),
+        readonly(model.costs if costs is None else costs),
+        readonly(model.action_mask),
+        readonly(model.terminal),
+    )
+
+
+def unsigned(tables: _Layout) -> _Layout:
+    """Return tables with unsigned numbers of states: kernels then do not ask for the sign."""
+    if isinstance(tables, Moves):
+        return tables._replace(successors=readonly(tables.successors.view(np.uint32)))
+    return tables._replace(indices=readonly(tables.indices.view(np.uint32)))
+
+
 @njit(cache=True, inline="always")
-def num_available(moves, s):  # type: ignore[no-untyped-def]
+def mean(outcomes, V, labels, start, end):
+    """Return the mean value over the outcomes from ``start`` to ``end``."""
+    indices, probabilities = outcomes.indices, outcomes.probabilities
+    total = 0.0
+    for entry in range(start, end):
+        total += probabilities[entry] * value_of(V, labels, indices[entry])
+    return total
+
+
+@njit(cache=True, inline="always")
+def num_available(moves, s):
     """Return the number of available moves in a state."""
+    costs = moves.costs
     n = 0
-    for m in range(moves.costs.shape[1]):
-        n += 1 if moves.costs[s, m] < np.inf else 0
+    for m in range(costs.shape[1]):
+        n += 1 if costs[s, m] < np.inf else 0
     return n
 
 
 @njit(cache=True, inline="always")
-def weight(moves, n, m, action):  # type: ignore[no-untyped-def]
+def weight(moves, n, m, action):
     """Return the probability that move m happens where ``action`` is chosen among n moves."""
     # As one sum, every[n] + (chosen[n] if ... else 0), this makes kernels four times slower.
     slip = moves.every[n]

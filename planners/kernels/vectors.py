@@ -19,7 +19,7 @@ def sup_norm(vector: Vector) -> float:
 
 
 @njit(cache=True, nogil=True)
-def dot(x, y):  # type: ignore[no-untyped-def]
+def dot(x, y):
     """Return the inner product of two vectors, summed from the first entry to the last."""
     # Four sums side by side: one alone waits for each addition.
     a = b = c = d = 0.0

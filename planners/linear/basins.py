@@ -30,7 +30,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from planners.engine import Engine
+from planners.engine import LocalEngine
 from planners.kernels.pieces import turn_around
 from planners.kernels.tables import num_available, weight
 
@@ -84,11 +84,11 @@ class BasinCorrection:
 
     Parameters
     ----------
-    engine : Engine
+    engine : LocalEngine
         Of a `MoveMDP`.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: LocalEngine) -> None:
         self._moves, self._gamma = engine.tables, engine.gamma
         num_states = engine.model.num_states
         #: The basin of each state at the last correction, shape (S,).

@@ -28,7 +28,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from aggmaze.mdp import readonly
-from planners.engine import Engine
+from planners.engine import LocalEngine
 from planners.kernels.pieces import UNIT_ROUNDOFF
 from planners.kernels.tables import Moves, Outcomes, num_available, weight
 from planners.linear.bicgstab import bicgstab
@@ -99,10 +99,10 @@ class PolicyForest:
 
     Parameters
     ----------
-    engine : Engine
+    engine : LocalEngine
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: LocalEngine) -> None:
         model = engine.model
         self.gamma = engine.gamma
         self.checkpoint = engine.checkpoint

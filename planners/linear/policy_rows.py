@@ -21,9 +21,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from aggmaze.mdp import readonly
-from planners.engine import Engine
-from planners.kernels.tables import Moves, num_available, weight
+from planners.engine import LocalEngine
+from planners.kernels.tables import Moves, num_available, unsigned, weight
 from planners.kernels.threads import over_blocks
 
 #: States in a slice.
@@ -80,7 +79,7 @@ class PackedPolicy:
 
     Parameters
     ----------
-    engine : Engine
+    engine : LocalEngine
         Of either layout.
     dtype : type
         float32 or float64.
@@ -89,13 +88,13 @@ class PackedPolicy:
         ``1 - gamma P_pi(s, s)``, as is what comes in through `scaled`.
     """
 
-    def __init__(self, engine: Engine, dtype: Any, *, solve_loops: bool) -> None:
+    def __init__(self, engine: LocalEngine, dtype: Any, *, solve_loops: bool) -> None:
         self._num_states = engine.model.num_states
         self._num_threads = engine.num_threads
         self._checkpoint = engine.checkpoint
         self._gamma = engine.gamma
         self._solve_loops = solve_loops
-        self._tables = _unsigned(engine.tables)
+        self._tables = unsigned(engine.tables)
         is_moves = isinstance(engine.tables, Moves)
         self._widths: Callable[..., int] = _move_widths if is_moves else _outcome_widths
         self._pack: Callable[..., bool] = _pack_moves if is_moves else _pack_outcomes
@@ -174,13 +173,6 @@ class PackedPolicy:
 
     def _over_slices(self, kernel: Callable[[int, int], Any], work: int) -> list[Any]:
         return over_blocks(kernel, len(self._slices.offsets) - 1, self._num_threads, work)
-
-
-def _unsigned(tables: Any) -> Any:
-    """Return tables whose state numbers are unsigned: kernels then do not ask for the sign."""
-    return tables._make(
-        readonly(table.view(np.uint32)) if table.dtype == np.int32 else table for table in tables
-    )
 
 
 # ---------------------------------------------------------------------------------------------

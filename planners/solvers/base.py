@@ -19,7 +19,7 @@ class Step:
     Parameters
     ----------
     num_updates : int
-        Engine made, those by a policy included.
+        Backups made, those by a policy included.
     sweep : Sweep, optional
         What `Engine.sweep` or `Engine.gauss_seidel` returned, where that made the new V in
         ``out``: it certifies the new V for nothing.  Without it the loop makes sweeps of its own.

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
 from aggmaze.move_mdp import MoveMDP
-from planners.engine import Engine, Sweep
+from planners.engine import LocalEngine, Sweep
 from planners.linear.basins import BasinCorrection
 from planners.solvers.base import Step
 from planners.solvers.rescue import Rescue
@@ -69,7 +69,7 @@ class BasinAggregationOptions:
 class BasinAggregation:
     """Row sweeps and basin corrections; for models of moves."""
 
-    def __init__(self, engine: Engine, options: BasinAggregationOptions) -> None:
+    def __init__(self, engine: LocalEngine, options: BasinAggregationOptions) -> None:
         model = engine.model
         if not isinstance(model, MoveMDP):
             raise ValueError(

@@ -82,7 +82,7 @@ class FixedAggregation:
         self._step_size = step_size_rule(options.step_size)
         self._t = options.first_step
         model = engine.model
-        self._labels = _compact(options.labels, model.num_states, model.num_added_states)
+        self._labels = _compact(options.labels, model.num_states, model.num_listed_states)
         self._sizes = np.bincount(self._labels)
         self._aggregation = Aggregation(
             self._labels,
@@ -135,12 +135,13 @@ class FixedAggregation:
         return self._labels
 
 
-def _compact(labels: Any, num_states: int, num_added_states: int) -> NDArray[np.int32]:
+def _compact(labels: Any, num_states: int, num_listed_states: int) -> NDArray[np.int32]:
     """Return labels 0 to K - 1; states that the model's source does not list come last, alone."""
     given = np.asarray(labels)
-    listed = num_states - num_added_states
-    if len(given) != listed:
-        raise ValueError(f"labels must have shape ({listed},), one a state, got {given.shape}")
+    if len(given) != num_listed_states:
+        raise ValueError(
+            f"labels must have shape ({num_listed_states},), one a state, got {given.shape}"
+        )
     distinct, compact = np.unique(given, return_inverse=True)
-    added = len(distinct) + np.arange(num_added_states)
+    added = len(distinct) + np.arange(num_states - num_listed_states)
     return np.concatenate([compact, added]).astype(np.int32)

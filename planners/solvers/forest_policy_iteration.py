@@ -49,7 +49,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_choice, check_integer
-from planners.engine import Engine, Sweep
+from planners.engine import LocalEngine, Sweep
 from planners.linear.forest import PolicyForest
 from planners.solvers.base import Step
 from planners.solvers.rescue import Rescue
@@ -103,7 +103,7 @@ class ForestPolicyIterationOptions:
 class ForestPolicyIteration:
     """Forest policy iteration."""
 
-    def __init__(self, engine: Engine, options: ForestPolicyIterationOptions) -> None:
+    def __init__(self, engine: LocalEngine, options: ForestPolicyIterationOptions) -> None:
         self._engine = engine
         self._options = options
         num_states = engine.model.num_states

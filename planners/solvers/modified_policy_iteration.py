@@ -41,14 +41,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
-from planners.auto import has_absorbing_states
-from planners.bellman import SparseEngine
-from planners.engine import Engine, Sweep
+from planners.engine import LocalEngine, Sweep
 from planners.linear.gmres import GMRES
 from planners.linear.policy_rows import Packed, PackedPolicy, Range
 from planners.solvers.base import Step
 from planners.solvers.rescue import Rescue
-from planners.sweeps.action_elimination import LazySweeps
+from planners.sweeps.action_elimination import successive_sweeps
 from planners.sweeps.orders import directions, grid_shape
 
 # Above this discount single precision can turn a contraction into none.
@@ -93,15 +91,15 @@ class ModifiedPolicyIterationOptions:
 class ModifiedPolicyIteration:
     """Modified policy iteration."""
 
-    def __init__(self, engine: Engine, options: ModifiedPolicyIterationOptions) -> None:
+    def __init__(self, engine: LocalEngine, options: ModifiedPolicyIterationOptions) -> None:
         self._engine = engine
         num_states = engine.model.num_states
         # What the last full sweep swept.
         self._argument = np.empty(num_states)
         self._policy = np.zeros(num_states, dtype=np.int32)
-        self._lazy = LazySweeps(engine) if isinstance(engine, SparseEngine) else None
+        self._sweeps = successive_sweeps(engine)
         self._last: Sweep | None = None
-        absorbing = has_absorbing_states(engine.model)
+        absorbing = engine.has_absorbing_states
         self._evaluation: _Fixed | _Adaptive
         if options.inner_sweeps is not None:
             self._evaluation = _Fixed(engine, options.inner_sweeps)
@@ -125,7 +123,7 @@ class ModifiedPolicyIteration:
             self._argument[:] = V
         else:
             num_inner = self._correct(V, out, self._last)
-        sweep = self._sweep(out)
+        sweep = self._sweeps.sweep(self._argument, out, self._policy)
         self._last = sweep
         self._phase.see(_span(sweep))
         return Step((num_inner + 1) * len(V), sweep, num_sweeps=num_inner + 1)
@@ -157,15 +155,8 @@ class ModifiedPolicyIteration:
 
     def _changed(self, low: float, high: float, last: Sweep) -> None:
         """Account for a change of V by ``low`` to ``high`` since the sweep before."""
-        if self._lazy is not None:
-            max_value = max(-last.low, last.high) + last.residual + max(-low, high)
-            self._lazy.changed(low, high, max_value)
-
-    def _sweep(self, out: NDArray[np.float64]) -> Sweep:
-        V, policy = self._argument, self._policy
-        if self._lazy is None:
-            return self._engine.sweep(V, out, policy)
-        return self._lazy.sweep(V, out, policy, float(max(-V.min(), V.max())))
+        max_value = max(-last.low, last.high) + last.residual + max(-low, high)
+        self._sweeps.changed(low, high, max_value)
 
 
 def _span(sweep: Sweep) -> float:
@@ -222,7 +213,7 @@ class _Correction:
 class _Fixed:
     """A fixed number of sweeps by the policy, as they are."""
 
-    def __init__(self, engine: Engine, num_sweeps: int) -> None:
+    def __init__(self, engine: LocalEngine, num_sweeps: int) -> None:
         self._num_states = engine.model.num_states
         self._num_sweeps = num_sweeps
         self._rows = PackedPolicy(engine, np.float64, solve_loops=False)
@@ -249,7 +240,7 @@ class _Fixed:
 class _Adaptive:
     """As many sweeps, or steps of GMRES, as pay."""
 
-    def __init__(self, engine: Engine, *, shifts: bool) -> None:
+    def __init__(self, engine: LocalEngine, *, shifts: bool) -> None:
         self._engine = engine
         self._gamma = engine.gamma
         self._num_states = engine.model.num_states

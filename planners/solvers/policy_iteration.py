@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.engine import Engine
+from planners.engine import LocalEngine
 from planners.kernels.vectors import sup_norm
 from planners.linear.chain import ChainEquations
 from planners.linear.elimination import MOST_STATES, eliminate
@@ -36,7 +36,7 @@ _MOST_ROUNDS = 20
 class PolicyIteration:
     """Policy iteration from the policy that is greedy on the first V."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: LocalEngine) -> None:
         self._engine = engine
         self._forest = PolicyForest(engine)
         # The policy, and the value of the last one; empty before the first.

@@ -12,140 +12,161 @@ algorithm for Markov decision processes" (1977), with margins in the place of bo
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from aggmaze.mdp import ROW_SUM_TOLERANCE, readonly
-from planners.bellman import SparseEngine
-from planners.engine import Sweep
-from planners.kernels.pieces import UNIT_ROUNDOFF
+from aggmaze.mdp import ROW_SUM_TOLERANCE
+from planners.bellman import joined
+from planners.engine import LocalEngine, Sweep
+from planners.kernels.pieces import NOTHING_SEEN, UNIT_ROUNDOFF, row_rounding, seen
+from planners.kernels.sparse import q_value
+from planners.kernels.tables import Outcomes, mean, unsigned
 from planners.kernels.threads import over_blocks
+from planners.kernels.vectors import sup_norm
 
 # Covers the roundings of sums of a few numbers.
 _SLIP = 16 * UNIT_ROUNDOFF
 
 
-class LazySweeps:
-    """Sweeps in a row over one model, each of which knows how V changed since the last.
+class SuccessiveSweeps:
+    """Full sweeps in a row over one model, which are told how V changed since the last.
+
+    These are plain ones.
 
     Parameters
     ----------
-    engine : SparseEngine
+    engine : LocalEngine
     """
 
-    def __init__(self, engine: SparseEngine) -> None:
-        self._gamma = engine.gamma
-        self._checkpoint = engine.checkpoint
-        self._num_threads = engine.num_threads
-        self._work = engine.work
-        # Unsigned numbers of states spare kernels the question whether they are negative.
-        indptr, indices, *others = engine.tables
-        self._tables = (indptr, readonly(indices.view(np.uint32)), *others)
-        longest = int(np.diff(indptr).max())
-        # Relative rounding error of an action's value, and by how much two row sums can differ.
-        self._rounding = 1.0001 * (longest + 4) * UNIT_ROUNDOFF
-        self._row_sums = 2 * (ROW_SUM_TOLERANCE + longest * UNIT_ROUNDOFF)
-        # Up to which drift the best action of a state is sure to be the best.
-        self._sure_until = np.full(engine.model.num_states, -1.0)
-        self._drift = 0.0
+    def __init__(self, engine: LocalEngine) -> None:
+        self._engine = engine
 
     def changed(self, low: float, high: float, max_value: float) -> None:
-        """Account for a change of V by ``low`` to ``high``; |V| is at most ``max_value``."""
-        # V + d is rounded where it is added up.
-        span = (high - low) * (1 + _SLIP) + _SLIP * max_value
-        size = max(-low, high)
-        self._drift += self._gamma * (span + self._row_sums * size) * (1 + _SLIP)
+        """Account for a change of V.
+
+        Parameters
+        ----------
+        low, high : float
+            Extremes of what was added to V.
+        max_value : float
+            Bounds |V| before and after.
+        """
 
     def sweep(
-        self,
-        V: NDArray[np.float64],
-        out: NDArray[np.float64],
-        actions: NDArray[np.int32],
-        max_value: float,
+        self, V: NDArray[np.float64], out: NDArray[np.float64], actions: NDArray[np.int32]
     ) -> Sweep:
-        """Write TV into ``out`` and the best actions into ``actions``, shape (S,) each.
+        """Write TV into ``out`` and the best actions into ``actions``.
 
         Parameters
         ----------
         V, out, actions : ndarray, shape (S,)
             ``actions`` as the last sweep left them.
-        max_value : float
-            Bounds |V|; 0 spares the sweep to read any row.
         """
-        self._checkpoint()
-        allowance = 4 * self._gamma * self._rounding * max_value
-        arguments: tuple[Any, ...] = (
-            *self._tables,
-            self._gamma,
-            V,
-            out,
-            actions,
-            self._sure_until,
-            self._drift,
-            self._rounding,
-            allowance,
-            max_value == 0.0,
-        )
-        kernel: Any = _lazy_sweep
+        return self._engine.sweep(V, out, actions)
+
+
+class LazySweeps(SuccessiveSweeps):
+    """Sweeps that read the best rows only, of the states whose best action is sure to be the best.
+
+    Parameters
+    ----------
+    engine : LocalEngine
+        Of a general sparse model.
+    """
+
+    def __init__(self, engine: LocalEngine) -> None:
+        super().__init__(engine)
+        assert isinstance(engine.tables, Outcomes)
+        self._outcomes = unsigned(engine.tables)
+        longest = int(np.diff(self._outcomes.indptr).max())
+        # Relative rounding error of an action's value, and by how much two row sums can differ.
+        self._rounding = row_rounding(longest)
+        self._row_sums = 2 * (ROW_SUM_TOLERANCE + longest * UNIT_ROUNDOFF)
+        self._sure_until = np.full(engine.model.num_states, -1.0)
+        self._drift = 0.0
+
+    def changed(self, low: float, high: float, max_value: float) -> None:
+        """Account for a change of V."""
+        # V + d is rounded where it is added up.
+        span = (high - low) * (1 + _SLIP) + _SLIP * max_value
+        size = max(-low, high)
+        self._drift += self._engine.gamma * (span + self._row_sums * size) * (1 + _SLIP)
+
+    def sweep(
+        self, V: NDArray[np.float64], out: NDArray[np.float64], actions: NDArray[np.int32]
+    ) -> Sweep:
+        """Write TV into ``out`` and the best actions into ``actions``."""
+        engine = self._engine
+        engine.checkpoint()
+        certainty = _Certainty(self._sure_until, self._drift, self._rounding, sup_norm(V))
+        arguments = (self._outcomes, engine.gamma, V, out, actions, certainty)
         extremes = over_blocks(
-            lambda lo, hi: kernel(*arguments, lo, hi), len(V), self._num_threads, self._work
+            lambda lo, hi: _lazy_sweep(*arguments, lo, hi), len(V), engine.num_threads, engine.work
         )
-        residual_low, residual_high, low, high = zip(*extremes, strict=True)
-        return Sweep(min(residual_low), max(residual_high), min(low), max(high), image=out)
+        return joined(extremes, image=out)
+
+
+def successive_sweeps(engine: LocalEngine) -> SuccessiveSweeps:
+    """Return the sweeps that go with the layout of a model: lazy ones where there is a kernel."""
+    if isinstance(engine.tables, Outcomes):
+        return LazySweeps(engine)
+    return SuccessiveSweeps(engine)
+
+
+class _Certainty(NamedTuple):
+    """Where the best actions are sure to be the best still.
+
+    Parameters
+    ----------
+    sure_until : ndarray of float, shape (S,)
+        Up to which drift those of each state are.
+    drift : float
+        How much the changes of V can have changed differences between actions, so far.
+    rounding : float
+        Relative rounding error of an action's value.
+    max_value : float
+        Bounds |V|; 0 spares the sweep to read any row.
+    """
+
+    sure_until: NDArray[np.float64]
+    drift: float
+    rounding: float
+    max_value: float
 
 
 @njit(cache=True, nogil=True)
-def _lazy_sweep(  # type: ignore[no-untyped-def]
-    indptr,
-    indices,
-    probabilities,
-    costs,
-    mask,
-    terminal,
-    gamma,
-    V,
-    out,
-    actions,
-    sure_until,
-    drift,
-    rounding,
-    allowance,
-    zero,
-    lo,
-    hi,
-):
+def _lazy_sweep(outcomes, gamma, V, out, actions, certainty, lo, hi):
     """Write TV and the best actions; return the extremes of TV - V and of TV.
 
     The roundings of the two values of a margin, each ``rounding`` of what is rounded, that is of
     ``|q| + 2 gamma max|V|``, are taken off it.
     """
+    indptr, costs = outcomes.indptr, outcomes.costs
+    mask, terminal = outcomes.mask, outcomes.terminal
+    sure_until, drift, rounding, max_value = certainty
+    allowance = 4 * gamma * rounding * max_value
     num_actions = costs.shape[1]
-    residual_low, residual_high, low, high = np.inf, -np.inf, np.inf, -np.inf
+    extremes = NOTHING_SEEN
     for s in range(lo, hi):
         best = np.inf
         if terminal[s]:
             best = 0.0
         elif sure_until[s] > drift:
-            row = s * num_actions + actions[s]
-            mean = 0.0
-            for entry in range(indptr[row], indptr[row + 1]):
-                mean += probabilities[entry] * V[indices[entry]]
-            best = costs[s, actions[s]] + gamma * mean
+            best = q_value(outcomes, gamma, V, None, s, actions[s])
         else:
             second = np.inf
             action = 0
             for a in range(num_actions):
                 q = np.inf
                 if mask[s, a]:
-                    mean = 0.0
-                    if not zero:
+                    expected = 0.0
+                    if max_value != 0.0:
                         row = s * num_actions + a
-                        for entry in range(indptr[row], indptr[row + 1]):
-                            mean += probabilities[entry] * V[indices[entry]]
-                    q = costs[s, a] + gamma * mean
+                        expected = mean(outcomes, V, None, indptr[row], indptr[row + 1])
+                    q = costs[s, a] + gamma * expected
                 # Selected, not branched on: which action is better cannot be predicted.
                 worse = best if best > q else q
                 second = worse if worse < second else second
@@ -156,10 +177,6 @@ def _lazy_sweep(  # type: ignore[no-untyped-def]
             if second < np.inf:
                 margin = second - best - rounding * (abs(second) + abs(best)) - allowance
                 sure_until[s] = drift + margin - 1e-12 * (drift + abs(margin))
+        extremes = seen(extremes, V[s], best)
         out[s] = best
-        residual = best - V[s]
-        residual_low = residual if residual < residual_low else residual_low
-        residual_high = residual if residual > residual_high else residual_high
-        low = best if best < low else low
-        high = best if best > high else high
-    return residual_low, residual_high, low, high
+    return extremes

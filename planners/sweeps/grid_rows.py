@@ -15,16 +15,36 @@ rows, which are swept at the same time, in opposite directions: inwards or outwa
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from planners.engine import Engine
+from planners.engine import LocalEngine
 from planners.kernels.moves import gauss_seidel
 from planners.kernels.pieces import IN_ORDER
+from planners.kernels.tables import Moves
 
 # The moves of a regular cell are numbered as `aggmaze.grid` does: to the previous row, the next
 # row, the column before and the column after; 0 to 3.
+
+
+class _Grid(NamedTuple):
+    """The rows of a grid as kernels take them.
+
+    Parameters
+    ----------
+    regular : ndarray of bool, shape (rows,)
+        Whether all inner cells of an inner row have the four moves to their neighbours.
+    num_columns : int
+    retraced : int
+        How many rows before each are swept again.
+    """
+
+    regular: NDArray[np.bool_]
+    num_columns: int
+    retraced: int
 
 
 class RowSweeps:
@@ -32,7 +52,7 @@ class RowSweeps:
 
     Parameters
     ----------
-    engine : Engine
+    engine : LocalEngine
         Of a `MoveMDP`.
     shape : tuple of int
         Rows and columns: state ``row * columns + column``.
@@ -40,63 +60,55 @@ class RowSweeps:
         How many rows before each are swept again.
     """
 
-    def __init__(self, engine: Engine, shape: tuple[int, int], retraced: int) -> None:
-        successors, move_costs, chosen, every = engine.tables
-        self._num_columns = shape[1]
-        self._tables, self._gamma = engine.tables, engine.gamma
+    def __init__(self, engine: LocalEngine, shape: tuple[int, int], retraced: int) -> None:
+        moves = engine.tables
+        assert isinstance(moves, Moves)
+        self._moves, self._gamma = moves, engine.gamma
         # No row has more before it.
-        self._retraced = min(retraced, shape[0])
-        self._regular = np.zeros(shape[0], dtype=np.bool_)
+        retraced = min(retraced, shape[0])
+        self._grid = _Grid(np.zeros(shape[0], dtype=np.bool_), shape[1], retraced)
         self._relaxation = 1.0
         self._count = 0
         # With p < 1/4 the largest value is the one to choose: left to the general backup.
-        if len(chosen) == 5 and chosen[4] >= 0.0 and min(shape) > 2:
-            _find_regular(successors, move_costs, self._num_columns, self._regular)
-            self._relaxation = 1.0 / (1.0 - self._gamma * every[4])
+        if len(moves.chosen) == 5 and moves.chosen[4] >= 0.0 and min(shape) > 2:
+            _find_regular(moves, self._grid)
+            self._relaxation = 1.0 / (1.0 - self._gamma * moves.every[4])
         self._scratch = np.empty((2, 4, shape[1]))
 
     @property
     def share(self) -> float:
         """Share of the inner rows whose inner cells all have the four moves to their neighbours."""
-        return float(self._regular.sum()) / max(1, len(self._regular) - 2)
+        regular = self._grid.regular
+        return float(regular.sum()) / max(1, len(regular) - 2)
 
     def sweep(self, V: NDArray[np.float64], *, relaxed: bool = True) -> int:
         """Sweep V in place, the bands towards each other or apart in turn.
 
         Without relaxation this is a contraction.  Returns how often states were backed up.
         """
-        num_rows = len(self._regular)
+        num_rows = len(self._grid.regular)
         # Where bands meet values mix slowly, so they meet elsewhere each time.
         split = num_rows // 2 + min(16, num_rows // 4) * (self._count // 2 % 3 - 1)
         inward = self._count % 2 == 0
         self._count += 1
-        successors, move_costs, chosen, every = self._tables
+        relaxation = self._relaxation if relaxed else 1.0
         _sweep_bands(
-            successors,
-            move_costs,
-            chosen,
-            every,
-            self._gamma,
-            self._relaxation if relaxed else 1.0,
-            V,
-            self._regular,
-            self._num_columns,
-            split,
-            inward,
-            self._retraced,
-            self._scratch,
+            self._moves, self._gamma, relaxation, V, self._grid, split, inward, self._scratch
         )
         # But for the first rows, which have fewer before them.
-        return 2 * (2 * self._retraced + 1)
+        return 2 * (2 * self._grid.retraced + 1)
 
 
 @njit(cache=True, nogil=True)
-def _find_regular(successors, move_costs, num_columns, regular):  # type: ignore[no-untyped-def]
+def _find_regular(moves, grid):
+    """Write which rows are regular."""
+    successors, costs = moves.successors, moves.costs
+    regular, num_columns = grid.regular, grid.num_columns
     for row in range(1, len(regular) - 1):
         found = True
         for s in range(row * num_columns + 1, (row + 1) * num_columns - 1):
             for m in range(4):
-                found = found and move_costs[s, m] < np.inf
+                found = found and costs[s, m] < np.inf
             found = (
                 found
                 and successors[s, 0] == s - num_columns
@@ -110,20 +122,20 @@ def _find_regular(successors, move_costs, num_columns, regular):  # type: ignore
 
 
 @njit(cache=True, inline="always")
-def _back_up(successors, move_costs, chosen, every, gamma, V, s):  # type: ignore[no-untyped-def]
+def _back_up(moves, gamma, V, s):
     """Back up a state of any kind in place."""
-    gauss_seidel(successors, move_costs, chosen, every, gamma, V, IN_ORDER, False, s, s + 1)
+    gauss_seidel(moves, gamma, V, IN_ORDER, False, s, s + 1)
 
 
 @njit(cache=True, inline="always")
-def _prepare(move_costs, weights, V, first, num_columns, notes):  # type: ignore[no-untyped-def]
+def _prepare(moves, weights, V, first, num_columns, notes):
     """Note what both ways along a regular row share, by column and already weighted.
 
     The best move out of the row; all slips but for the values within the row; the costs of the
     moves to the column before and after.
     """
     gamma, chosen, slip, _ = weights
-    costs = move_costs[first : first + num_columns]
+    costs = moves.costs[first : first + num_columns]
     behind = V[first - num_columns : first]
     beyond = V[first + num_columns : first + 2 * num_columns]
     best, slips, before, after = notes[0], notes[1], notes[2], notes[3]
@@ -138,7 +150,7 @@ def _prepare(move_costs, weights, V, first, num_columns, notes):  # type: ignore
 
 
 @njit(cache=True, inline="always")
-def _relaxed(weights, notes, column, back, ahead, old, v):  # type: ignore[no-untyped-def]
+def _relaxed(weights, notes, column, back, ahead, old, v):
     """Return the relaxed backup of a regular cell.
 
     Here v is the new value of the cell before, whose costs are in ``notes[back]``; ``ahead`` is
@@ -155,43 +167,41 @@ def _relaxed(weights, notes, column, back, ahead, old, v):  # type: ignore[no-un
 
 
 @njit(cache=True, inline="always")
-def _sweep_row(tables, gamma, weights, V, regular, row, num_columns, scratch):  # type: ignore[no-untyped-def]
+def _sweep_row(moves, weights, V, grid, row, scratch):
     """Sweep one row there and back."""
-    successors, move_costs, chosen, every = tables
+    gamma, num_columns = weights[0], grid.num_columns
     first = row * num_columns
     last = first + num_columns - 1
-    if not regular[row]:
-        for s in range(first, last + 1):
-            _back_up(successors, move_costs, chosen, every, gamma, V, s)
-        for s in range(last, first - 1, -1):
-            _back_up(successors, move_costs, chosen, every, gamma, V, s)
+    if not grid.regular[row]:
+        gauss_seidel(moves, gamma, V, IN_ORDER, False, first, last + 1)
+        gauss_seidel(moves, gamma, V, IN_ORDER, True, len(V) - 1 - last, len(V) - first)
         return
-    _prepare(move_costs, weights, V, first, num_columns, scratch)
-    _back_up(successors, move_costs, chosen, every, gamma, V, first)
+    _prepare(moves, weights, V, first, num_columns, scratch)
+    _back_up(moves, gamma, V, first)
     v = V[first]
     line = V[first : first + num_columns]
     for column in range(1, num_columns - 1):
         v = _relaxed(weights, scratch, column, 2, line[column + 1], line[column], v)
         line[column] = v
-    _back_up(successors, move_costs, chosen, every, gamma, V, last)
+    _back_up(moves, gamma, V, last)
     v = V[last]
     for column in range(num_columns - 2, 0, -1):
         v = _relaxed(weights, scratch, column, 3, line[column - 1], line[column], v)
         line[column] = v
-    _back_up(successors, move_costs, chosen, every, gamma, V, first)
+    _back_up(moves, gamma, V, first)
 
 
 @njit(cache=True, inline="always")
-def _sweep_two_rows(tables, gamma, weights, V, row, other_row, num_columns, scratch):  # type: ignore[no-untyped-def]
+def _sweep_two_rows(moves, weights, V, num_columns, row, other_row, scratch):
     """Sweep two regular rows there and back at the same time."""
-    successors, move_costs, chosen, every = tables
+    gamma = weights[0]
     one, two = scratch[0], scratch[1]
     first, other = row * num_columns, other_row * num_columns
     width = num_columns - 1
-    _prepare(move_costs, weights, V, first, num_columns, one)
-    _prepare(move_costs, weights, V, other, num_columns, two)
-    _back_up(successors, move_costs, chosen, every, gamma, V, first)
-    _back_up(successors, move_costs, chosen, every, gamma, V, other)
+    _prepare(moves, weights, V, first, num_columns, one)
+    _prepare(moves, weights, V, other, num_columns, two)
+    _back_up(moves, gamma, V, first)
+    _back_up(moves, gamma, V, other)
     here, there = V[first : first + num_columns], V[other : other + num_columns]
     v, w = V[first], V[other]
     for column in range(1, width):
@@ -199,36 +209,22 @@ def _sweep_two_rows(tables, gamma, weights, V, row, other_row, num_columns, scra
         w = _relaxed(weights, two, column, 2, there[column + 1], there[column], w)
         here[column] = v
         there[column] = w
-    _back_up(successors, move_costs, chosen, every, gamma, V, first + width)
-    _back_up(successors, move_costs, chosen, every, gamma, V, other + width)
+    _back_up(moves, gamma, V, first + width)
+    _back_up(moves, gamma, V, other + width)
     v, w = V[first + width], V[other + width]
     for column in range(width - 1, 0, -1):
         v = _relaxed(weights, one, column, 3, here[column - 1], here[column], v)
         w = _relaxed(weights, two, column, 3, there[column - 1], there[column], w)
         here[column] = v
         there[column] = w
-    _back_up(successors, move_costs, chosen, every, gamma, V, first)
-    _back_up(successors, move_costs, chosen, every, gamma, V, other)
+    _back_up(moves, gamma, V, first)
+    _back_up(moves, gamma, V, other)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
-def _sweep_bands(  # type: ignore[no-untyped-def]
-    successors,
-    move_costs,
-    chosen,
-    every,
-    gamma,
-    relaxation,
-    V,
-    regular,
-    num_columns,
-    split,
-    inward,
-    retraced,
-    scratch,
-):
+def _sweep_bands(moves, gamma, relaxation, V, grid, split, inward, scratch):
     """Sweep the two bands, rows before ``split`` and from there on."""
-    tables = (successors, move_costs, chosen, every)
+    chosen, every, regular, retraced = moves.chosen, moves.every, grid.regular, grid.retraced
     weights = (gamma, 0.0, 0.0, 0.0)
     if len(chosen) > 4:
         weights = (gamma, relaxation * chosen[4], relaxation * every[4], relaxation - 1.0)
@@ -242,9 +238,9 @@ def _sweep_bands(  # type: ignore[no-untyped-def]
             other = num_rows - 1 - j if inward else split + j
             here, there = j < split, j < num_rows - split
             if here and there and regular[row] and regular[other]:
-                _sweep_two_rows(tables, gamma, weights, V, row, other, num_columns, scratch)
+                _sweep_two_rows(moves, weights, V, grid.num_columns, row, other, scratch)
                 continue
             if here:
-                _sweep_row(tables, gamma, weights, V, regular, row, num_columns, scratch[0])
+                _sweep_row(moves, weights, V, grid, row, scratch[0])
             if there:
-                _sweep_row(tables, gamma, weights, V, regular, other, num_columns, scratch[0])
+                _sweep_row(moves, weights, V, grid, other, scratch[0])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from aggmaze.mdp import TabularMDP, readonly
 from aggmaze.move_mdp import MoveMDP
+from planners.kernels.tables import moves_of
 
 # Number of states whose moves tell the shape of a grid.
 _SAMPLE = 10_000
@@ -40,7 +41,7 @@ def grid_shape(model: TabularMDP | MoveMDP) -> tuple[int, ...] | None:
         return None
     most = model.num_actions // 2 + 1
     step = coprime_step(model.num_states, _SAMPLE)
-    strides = np.sort(_strides(model.successors, model.move_costs, most, step))
+    strides = np.sort(_strides(moves_of(model), most, step))
     strides = strides[strides > 0]
     if len(strides) == 0 or len(strides) == most or strides[0] != 1:
         return None
@@ -51,14 +52,15 @@ def grid_shape(model: TabularMDP | MoveMDP) -> tuple[int, ...] | None:
 
 
 @njit(cache=True, nogil=True)
-def _strides(successors, move_costs, most, step):  # type: ignore[no-untyped-def]
+def _strides(moves, most, step):
     """Return up to ``most`` different distances, 0 where there are fewer."""
+    successors, costs = moves.successors, moves.costs
     found = np.zeros(most, dtype=np.int64)
     count = 0
-    for s in range(0, successors.shape[0], step):
-        for m in range(successors.shape[1]):
+    for s in range(0, costs.shape[0], step):
+        for m in range(costs.shape[1]):
             distance = abs(successors[s, m] - s)
-            if distance == 0 or move_costs[s, m] == np.inf:
+            if distance == 0 or costs[s, m] == np.inf:
                 continue
             known = False
             for i in range(count):

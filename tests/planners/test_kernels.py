@@ -120,14 +120,14 @@ def test_values_do_not_depend_on_where_blocks_end(
     model = MODELS[name]()
     V = values(model.num_states)
     expected, expected_actions = by_numpy(model, V)
-    tables = MoveEngine(model, GAMMA, 1)._vector_tables
+    tables = MoveEngine(model, GAMMA, 1)._flat_tables
     rng = np.random.default_rng(0)
     for count in (1, 2, 7):
         cuts = np.sort(rng.integers(model.num_states + 1, size=count)).tolist()
         out = np.full(len(V), np.nan)
         actions = np.full(len(V), -1, dtype=np.int32)
         for lo, hi in zip([0, *cuts], [*cuts, len(V)], strict=True):
-            extremes = moves.vector_sweep(*tables, GAMMA, V, out, actions, lo, hi)
+            extremes = moves.vector_sweep(tables, GAMMA, V, out, actions, lo, hi)
             if lo < hi:
                 residuals = (expected - V)[lo:hi]
                 part = expected[lo:hi]
@@ -137,7 +137,7 @@ def test_values_do_not_depend_on_where_blocks_end(
 
 
 def windows(model: MoveMDP) -> Array:
-    return MoveEngine(model, GAMMA, 1)._vector_tables[-1]
+    return MoveEngine(model, GAMMA, 1)._flat_tables.windows
 
 
 def test_windows_are_the_distances_of_moves() -> None:

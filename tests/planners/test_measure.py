@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 
 from aggmaze import MoveMDP, TabularMDP
-from planners.auto import has_absorbing_states, measure
+from planners.auto import measure
+from planners.bellman import local_engine
 from tests.planners.reference import Model, dense, models, random_moves, random_tabular
 
 
@@ -20,9 +21,9 @@ def test_small_models_are_measured_whole(model: Model) -> None:
         ]
     )
     assert found.has_absorbing_states == bool(stays.any())
+    assert local_engine(model, 0.9).has_absorbing_states == bool(stays.any())
     assert (found.num_states, found.num_actions) == tables.mask.shape
     assert 0 <= found.determinism <= 1 + 1e-9
-    assert 0 <= found.locality <= 1 + 1e-9
     assert 0 <= found.nonnegative <= 1
     assert 0 <= found.openness <= 1
     assert found.p == (model.p if isinstance(model, MoveMDP) else None)
@@ -35,11 +36,9 @@ def test_moves() -> None:
     found = measure(MoveMDP(successors, costs, p=0.9))
     assert found.has_absorbing_states
     assert found.determinism == pytest.approx((4 * 0.9 + 1) / 5)
-    assert found.locality == 1.0
     assert found.nonnegative == 0.8
     assert found.openness == pytest.approx(5 / 6)
     assert found.p == 0.9
-    assert found.num_outcomes == 8
 
 
 def test_moves_below_one_in_n() -> None:
@@ -72,9 +71,9 @@ def test_nothing_but_terminal_states() -> None:
 
 def test_absorbing_states_need_not_be_terminal() -> None:
     model = random_tabular(0, 20, 2, terminals=0)
-    assert not has_absorbing_states(model)
+    assert not measure(model).has_absorbing_states
     costs = np.ones((2, 1))
     P = np.array([[[0.0, 1.0]], [[0.0, 1.0]]])
     stuck = TabularMDP.from_matrices(P, costs=costs, terminal=[])
     assert not stuck.terminal.any()
-    assert has_absorbing_states(stuck)
+    assert measure(stuck).has_absorbing_states

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import planners
 from aggmaze import TabularMDP
-from planners.bellman import SparseEngine, local_engine
+from planners.bellman import local_engine
 from planners.budget import Budget, Clock
 from planners.certificate import Certifier
 from planners.iterate import iterate
@@ -22,7 +22,7 @@ from planners.solvers.modified_policy_iteration import (
     ModifiedPolicyIteration,
     ModifiedPolicyIterationOptions,
 )
-from planners.sweeps.action_elimination import LazySweeps
+from planners.sweeps.action_elimination import LazySweeps, successive_sweeps
 from tests import strategies
 from tests.planners.reference import (
     Exact,
@@ -294,14 +294,14 @@ class TestLazySweeps:
         kind = ("none", "terminal", "absorbing")[seed % 3]
         model = general(seed % 1000, sign=-1, kind=kind)
         operators = local_engine(model, gamma)
-        assert isinstance(operators, SparseEngine)
-        lazy = LazySweeps(operators)
+        lazy = successive_sweeps(operators)
+        assert isinstance(lazy, LazySweeps)
         V = np.zeros(model.num_states)
         out, expected = np.empty_like(V), np.empty_like(V)
         actions = np.zeros(model.num_states, dtype=np.int32)
         for _ in range(6):
             max_value = float(np.abs(V).max())
-            sweep = lazy.sweep(V, out, actions, max_value)
+            sweep = lazy.sweep(V, out, actions)
             assert sweep == operators.sweep(V, expected)
             np.testing.assert_array_equal(out, expected)
             changes = size * rng.normal() + size * rng.normal(size=len(V)) * rng.choice(
@@ -313,20 +313,36 @@ class TestLazySweeps:
             V = new
             size *= 0.3
 
+    def test_moves_are_swept_as_ever(self) -> None:
+        model = random_moves(0, 40, 3, p=0.9, terminals=2)
+        operators = local_engine(model, 0.9)
+        sweeps = successive_sweeps(operators)
+        assert not isinstance(sweeps, LazySweeps)
+        V = np.random.default_rng(0).normal(size=40)
+        out, expected = np.empty_like(V), np.empty_like(V)
+        actions, expected_actions = np.zeros(40, dtype=np.int32), np.zeros(40, dtype=np.int32)
+        for _ in range(3):
+            sweep = sweeps.sweep(V, out, actions)
+            assert sweep == operators.sweep(V, expected, expected_actions)
+            np.testing.assert_array_equal(out, expected)
+            np.testing.assert_array_equal(actions, expected_actions)
+            V += 1.0
+            sweeps.changed(1.0, 1.0, float(np.abs(V).max()))
+
     def test_read_less(self) -> None:
         P = np.zeros((2, 2, 2))
         P[:, 0, 0] = P[:, 1, 1] = 1.0
         model = TabularMDP.from_matrices(P, costs=np.array([[0.0, 5.0], [0.0, 5.0]]))
         operators = local_engine(model, 0.5)
-        assert isinstance(operators, SparseEngine)
-        lazy = LazySweeps(operators)
+        lazy = successive_sweeps(operators)
+        assert isinstance(lazy, LazySweeps)
         V, out, actions = np.zeros(2), np.empty(2), np.zeros(2, dtype=np.int32)
-        lazy.sweep(V, out, actions, 0.0)
+        lazy.sweep(V, out, actions)
         V[:] = 0.0, -100.0  # action 1 leads there, but nothing was said of the change
-        lazy.sweep(V, out, actions, 100.0)
+        lazy.sweep(V, out, actions)
         np.testing.assert_array_equal(out, [0.0, 0.0])
         lazy.changed(-100.0, 0.0, 100.0)
-        lazy.sweep(V, out, actions, 100.0)
+        lazy.sweep(V, out, actions)
         np.testing.assert_array_equal(out, [-45.0, -45.0])
 
 
