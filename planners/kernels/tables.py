@@ -84,7 +84,7 @@ class Outcomes(NamedTuple):
 
 
 Tables = Moves | Outcomes
-_Layout = TypeVar("_Layout", Moves, Outcomes)
+_Layout = TypeVar("_Layout", Moves, Outcomes, Moves | Outcomes)
 
 
 def moves_of(model: MoveMDP, costs: NDArray[np.float64] | None = None) -> Moves:
