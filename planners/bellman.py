@@ -304,7 +304,13 @@ def unslipped_size(gamma: float, max_value: float) -> float:
 
     An action of value q costs at most ``|q| + gamma max |V|``, so what is rounded for it is at most
     ``|q| + 2 gamma max |V|``; and those that are chosen, in truth or by rounding, have
-    ``|q| <= max |TV|``.  Here ``max_value`` bounds both ``|V|`` and ``|TV|``.
+    ``|q| <= max |TV|``.
+
+    Parameters
+    ----------
+    gamma : float
+    max_value : float
+        Bounds both |V| and |TV|.
     """
     return (1 + 2 * gamma) * max_value
 

@@ -89,7 +89,15 @@ class Whole(NamedTuple):
         return self.V
 
     def after(self, step: Step, claim: Certificate | None) -> Whole:
-        """Return what there is after one more iteration."""
+        """Return what there is after one more iteration.
+
+        Parameters
+        ----------
+        step : Step
+            What the iteration did.
+        claim : Certificate, optional
+            What its sweep says of the new V.
+        """
         new = (self.spare, self.V) if step.deferred is None else (self.V, self.spare)
         return Whole(
             *new,
@@ -130,7 +138,14 @@ class Judge:
         self._next_closing = _FIRST_CLOSING
 
     def claim(self, step: Step, out: NDArray[np.float64]) -> Certificate | None:
-        """Return what the step's own sweep says of the V in ``out``, if it made that V."""
+        """Return what the step's own sweep says of the new V, if it made that V.
+
+        Parameters
+        ----------
+        step : Step
+        out : ndarray of float, shape (S,)
+            What the step was given to write V into.
+        """
         sweep = step.sweep
         if sweep is None or step.deferred is not None or sweep.image is not out:
             return None
@@ -156,7 +171,15 @@ class Judge:
         return self._found(whole) is not None
 
     def end(self, step: Step, whole: Whole) -> tuple[Status, str] | None:
-        """Return how the run ends here, if its accuracy does end it."""
+        """Return how the run ends here, if its accuracy does end it.
+
+        Parameters
+        ----------
+        step : Step
+            Of the last iteration.
+        whole : Whole
+            What there is after it.
+        """
         if not self._budget.has_tolerance:
             return None
         claim = whole.claim
@@ -204,6 +227,12 @@ class Judge:
         policy is right, or nearly so, is ended by the value of that policy, or of what it is
         improved to: at numbers of sweeps each twice the last.  And one that is about to give up may
         do so for no more than the roundings of a V that is far larger than V*.
+
+        Parameters
+        ----------
+        whole : Whole
+        end : tuple of Status and str, optional
+            How the run is about to end.
         """
         whole_model = self._certifier.engine.parts.size == 1 and self._num_states <= MOST_STATES
         if not (self._recentres and whole_model):
@@ -219,6 +248,12 @@ class Judge:
 
         The first policy is greedy for V.  So many are looked at that elimination, S^3 / 3, takes no
         larger share of the work than the sweeps have taken.
+
+        Parameters
+        ----------
+        whole : Whole
+        end : tuple of Status and str, optional
+            How the run is about to end.
         """
         engine, checked = self._certifier.engine, self._checked
         num_policies = 1 + 3 * engine.work * self._next_closing // self._num_states**3
@@ -259,7 +294,15 @@ class Judge:
         return V.copy() if whole.claim is None else self._moved(V, whole.claim.midpoint)
 
     def run(self, whole: Whole, end: tuple[Status, str], history: History) -> Run:
-        """Return the outcome, certified by a sweep of the values, whoever computed them."""
+        """Return the outcome, certified by a sweep of the values, whoever computed them.
+
+        Parameters
+        ----------
+        whole : Whole
+        end : tuple of Status and str
+            How the run ended.
+        history : History
+        """
         check = self._check(whole)
         bound, shift = self._bound_and_shift(check)
         V = whole.V  # formed by the check

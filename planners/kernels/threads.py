@@ -91,8 +91,21 @@ def over_blocks(
 ) -> list[T]:
     """Call ``function(lo, hi)`` on consecutive blocks that cover ``range(num_items)``.
 
-    One block for each thread, fewer where ``work``, in elementary operations, is too little: only
-    for what does not depend on where the blocks end.
+    Only for what does not depend on where the blocks end.
+
+    Parameters
+    ----------
+    function : callable
+    num_items : int
+    num_threads : int
+        One block for each, fewer where there is too little work.
+    work : int
+        Elementary operations on all items.
+
+    Returns
+    -------
+    list
+        What the calls return, in the order of the blocks.
     """
     count = max(1, min(num_threads, work // LEAST_WORK, num_items))
     ends = [num_items * i // count for i in range(count + 1)]

@@ -20,7 +20,14 @@ _MOST_PAIRS = 8
 
 
 def coprime_step(num_states: int, sample: int) -> int:
-    """Return a step that meets about so many states, or all, and no column of a grid more often."""
+    """Return a step through the states that meets no column of a grid more often than others.
+
+    Parameters
+    ----------
+    num_states : int
+    sample : int
+        About how many states are to be met; all, if there are fewer.
+    """
     step = max(1, num_states // sample)
     while math.gcd(step, num_states) > 1:
         step -= 1
