@@ -432,14 +432,19 @@ def test_chains_that_list_successors_several_times(monkeypatch: pytest.MonkeyPat
 
 
 def test_components_of_layouts_are_found_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = []
+
     def spy(graph: sp.csr_array, **options: Any) -> Any:
         assert sp.csr_array((graph.data, graph.indices, graph.indptr)).has_canonical_format
+        looked_at.append(graph.shape[0])
         return connected_components(graph, **options)
 
-    monkeypatch.setattr(aggmaze.layouts.layout, "connected_components", spy)
+    # The layout imports it where it needs it.
+    monkeypatch.setattr("scipy.sparse.csgraph.connected_components", spy)
     for shape in ((4, 5), (3, 1), (2, 3, 4)):
         layout = StandardRecipe("kruskal").layout(Grid(shape), np.random.default_rng(0))
         assert layout.reaches_goal().all()
+    assert looked_at == [20, 3, 24]
 
 
 def test_greedy_path_adds_up_what_is_listed_twice() -> None:

@@ -58,7 +58,7 @@ def test_values_are_those_of_all_rows(
     states = np.flatnonzero(~tables.terminal)
     for changes in rounds:
         max_value = float(np.abs(V).max())
-        sweep = lazy.sweep(V, out, actions, max_value)
+        sweep = lazy.sweep(V, out, actions)
         # Bit for bit what reads every row, and T by the tables within rounding.
         assert sweep == engine.sweep(V, plain)
         assert out.tobytes() == plain.tobytes()
@@ -86,7 +86,7 @@ def test_rows_of_the_only_action_are_always_read(model: TabularMDP, seed: int) -
     V = np.zeros(model.num_states)
     out, actions = np.empty_like(V), np.zeros(model.num_states, dtype=np.int32)
     for _ in range(3):
-        lazy.sweep(V, out, actions, float(np.abs(V).max()))
+        lazy.sweep(V, out, actions)
         expected = backup(tables, V, 0.9)
         np.testing.assert_allclose(out[alone], expected[alone], rtol=0, atol=1e-9)
         V = 1e3 * rng.normal(size=len(V))
@@ -99,12 +99,12 @@ def test_ties_are_looked_at_anew() -> None:
     model = TabularMDP.from_matrices(P, costs=np.zeros((3, 2)), terminal=np.zeros(3, dtype=bool))
     lazy = LazySweeps(sparse_engine(model, 0.5))
     V, out, actions = np.ones(3), np.empty(3), np.zeros(3, dtype=np.int32)
-    lazy.sweep(V, out, actions, 1.0)
+    lazy.sweep(V, out, actions)
     assert actions.tolist() == [0, 0, 0]
     tiny = float(np.spacing(1.0))
     lazy.changed(0.0, tiny, 1.0 + tiny)
     V[1] += tiny
-    lazy.sweep(V, out, actions, 1.0 + tiny)
+    lazy.sweep(V, out, actions)
     assert actions.tolist() == [1, 1, 1]
     assert out.tolist() == [0.5, 0.5, 0.5]
 
@@ -119,12 +119,12 @@ def test_a_margin_lasts_until_it_is_used_up(gamma: float, num_steps: int) -> Non
     model = TabularMDP.from_matrices(P, costs=costs, terminal=np.zeros(2, dtype=bool))
     lazy = LazySweeps(sparse_engine(model, gamma))
     V, out, actions = np.zeros(2), np.empty(2), np.zeros(2, dtype=np.int32)
-    lazy.sweep(V, out, actions, 0.0)
+    lazy.sweep(V, out, actions)
     assert actions.tolist() == [0, 0]
     largest = 5.001 / gamma
     for _ in range(num_steps):
         V[1] -= largest / num_steps
         lazy.changed(-largest / num_steps, 0.0, largest)
-    lazy.sweep(V, out, actions, largest)
+    lazy.sweep(V, out, actions)
     assert actions.tolist() == [1, 1]
     np.testing.assert_allclose(out, -0.001, rtol=1e-6)
