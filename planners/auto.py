@@ -156,7 +156,7 @@ def _measure_moves(moves, step):
     count, possible, nonnegative = 0, 0, 0
     largest = 0.0
     for s in range(0, num_states, step):
-        n = num_available(moves, s)
+        n = num_available(costs, s)
         if n == 0:
             continue
         count += n

@@ -239,7 +239,7 @@ def gauss_seidel(moves, gamma, V, order, reverse, lo, hi):
         best_stay = np.inf  # and of those that stay
         sign = 1.0
         if reverses:
-            sign = -1.0 if chosen[num_available(moves, s)] < 0.0 else 1.0
+            sign = -1.0 if chosen[num_available(costs, s)] < 0.0 else 1.0
         n = 0
         stays = 0
         for m in range(costs.shape[1]):

@@ -138,9 +138,8 @@ def mean(outcomes, V, labels, start, end):
 
 
 @njit(cache=True, inline="always")
-def num_available(moves, s):
+def num_available(costs, s):
     """Return the number of available moves in a state."""
-    costs = moves.costs
     n = 0
     for m in range(costs.shape[1]):
         n += 1 if costs[s, m] < np.inf else 0
@@ -148,8 +147,8 @@ def num_available(moves, s):
 
 
 @njit(cache=True, inline="always")
-def weight(moves, n, m, action):
+def weight(chosen, every, n, m, action):
     """Return the probability that move m happens where ``action`` is chosen among n moves."""
     # As one sum, every[n] + (chosen[n] if ... else 0), this makes kernels four times slower.
-    slip = moves.every[n]
-    return slip + moves.chosen[n] if m == action else slip
+    slip = every[n]
+    return slip + chosen[n] if m == action else slip

@@ -138,6 +138,7 @@ def _find_basins(moves, actions, basins):
 
     The order is that of `linear.paths.path_order`; labels are found on the way.
     """
+    successors, costs = moves.successors, moves.costs
     labels, roots, order = basins
     labels[:] = -1
     count = begin = 0
@@ -151,9 +152,9 @@ def _find_basins(moves, actions, basins):
             order[end] = s
             end += 1
             # A terminal state has no move, whatever its action.
-            if moves.costs[s, actions[s]] == np.inf:
+            if costs[s, actions[s]] == np.inf:
                 break
-            s = moves.successors[s, actions[s]]
+            s = successors[s, actions[s]]
         label = labels[s]
         if label == -2:
             label = count
@@ -169,7 +170,8 @@ def _find_basins(moves, actions, basins):
 @njit(cache=True, nogil=True)
 def _assemble(moves, gamma, actions, basins, V, image, visits, equations):
     """Write the equations of the basins; ``visits`` is zero before and after."""
-    successors, costs = moves.successors, moves.costs
+    successors, costs, chosen, every = moves
+    labels, roots, _ = basins
     indptr, columns, lost, diagonal, right = equations
     num_moves = successors.shape[1]
     room = num_moves * _MOST_STATES + 8
@@ -178,7 +180,7 @@ def _assemble(moves, gamma, actions, basins, V, image, visits, equations):
     end = 0
     indptr[0] = 0
     for k in range(len(diagonal)):
-        root = basins.roots[k]
+        root = roots[k]
         begin = end
         queue[0] = root
         head, tail, num_touched = 0, 1, 1
@@ -192,15 +194,15 @@ def _assemble(moves, gamma, actions, basins, V, image, visits, equations):
             visits[s] = 0.0
             size += w
             weighted += w * (image[s] - V[s])
-            n = num_available(moves, s)
+            n = num_available(costs, s)
             for m in range(num_moves):
                 if costs[s, m] == np.inf:
                     continue
-                flow = gamma * w * weight(moves, n, m, actions[s])
+                flow = gamma * w * weight(chosen, every, n, m, actions[s])
                 following = successors[s, m]
                 if flow == 0.0 or following == root:
                     continue
-                label = basins.labels[following]
+                label = labels[following]
                 if label != k:
                     entry = begin
                     while entry < end and columns[entry] != label:
@@ -260,8 +262,8 @@ def _solve(equations, y):
 def _carry(moves, gamma, actions, basins, y, V, image):
     """Write ``V + y + t`` over ``image``, and t over V; return the largest change of ``image``."""
     labels, roots, order = basins
-    chosen, every = moves.chosen, moves.every
-    num_moves = moves.successors.shape[1]
+    successors, costs, chosen, every = moves
+    num_moves = successors.shape[1]
     pivots, factors = np.ones(num_moves + 1), np.zeros(num_moves + 1)
     for n in range(1, num_moves + 1):
         # With p < 1/n the slips are the rule, and nothing is carried along the chosen move.
@@ -275,9 +277,9 @@ def _carry(moves, gamma, actions, basins, y, V, image):
         value = V[s]
         rest = 0.0
         if s != roots[label]:
-            n = num_available(moves, s)
+            n = num_available(costs, s)
             rest = pivots[n] * (image[s] - value - (1.0 - gamma) * y[label])
-            following = moves.successors[s, actions[s]]
+            following = successors[s, actions[s]]
             if following != roots[label]:
                 rest += factors[n] * V[following]
         V[s] = rest

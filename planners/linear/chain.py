@@ -234,30 +234,20 @@ def _predecessors_first(
     return order, np.where(lengths > 1, lengths, 0)
 
 
-@njit(cache=True, inline="always")
-def _with_entry(place, first, column, columns, entries, count):
-    """Give the row that begins at ``first`` a place for a column; return the number of entries."""
-    if place[column] < first:
-        place[column] = count
-        columns[count] = column
-        entries[count] = 0.0
-        count += 1
-    return count
-
-
 @njit(cache=True)
 def _assemble(chain, fixed, gamma, order, cycles):
     """Return I - gamma P in order, each column once in a row, with zeros that close the cycles.
 
     Fixed states have rows of the identity and columns that are empty but for that.
     """
+    given, successors, probabilities = chain
     num_states = len(order)
     rank = np.empty(num_states, dtype=np.int32)
     room = num_states
     for k in range(num_states):
         s = order[k]
         rank[s] = k
-        room += chain.starts[s + 1] - chain.starts[s] + cycles[s]
+        room += given[s + 1] - given[s] + cycles[s]
     starts = np.zeros(num_states + 1, dtype=np.int64)
     columns = np.empty(room, dtype=np.int32)
     entries = np.empty(room)
@@ -266,17 +256,28 @@ def _assemble(chain, fixed, gamma, order, cycles):
     for k in range(num_states):
         s = order[k]
         first = count
-        count = _with_entry(place, first, k, columns, entries, count)
-        entries[place[k]] = 1.0
+        place[k] = count
+        columns[count] = k
+        entries[count] = 1.0
+        count += 1
         if not fixed[s]:
-            for i in range(chain.starts[s], chain.starts[s + 1]):
-                if fixed[chain.columns[i]] or chain.entries[i] == 0.0:
+            for i in range(given[s], given[s + 1]):
+                if fixed[successors[i]] or probabilities[i] == 0.0:
                     continue
-                column = rank[chain.columns[i]]
-                count = _with_entry(place, first, column, columns, entries, count)
-                entries[place[column]] -= gamma * chain.entries[i]
+                column = rank[successors[i]]
+                if place[column] < first:
+                    place[column] = count
+                    columns[count] = column
+                    entries[count] = 0.0
+                    count += 1
+                entries[place[column]] -= gamma * probabilities[i]
+            # As above: inlined, a function of its own would count references to the arrays.
             for column in range(k - cycles[s] + 1, k):
-                count = _with_entry(place, first, column, columns, entries, count)
+                if place[column] < first:
+                    place[column] = count
+                    columns[count] = column
+                    entries[count] = 0.0
+                    count += 1
         starts[k + 1] = count
     return starts, columns[:count].copy(), entries[:count].copy()
 
@@ -284,10 +285,11 @@ def _assemble(chain, fixed, gamma, order, cycles):
 @njit(cache=True)
 def _diagonal(matrix):
     """Return where each row keeps its diagonal entry."""
-    diagonal = np.empty(len(matrix.starts) - 1, dtype=np.int64)
+    starts, columns, _ = matrix
+    diagonal = np.empty(len(starts) - 1, dtype=np.int64)
     for k in range(len(diagonal)):
-        for entry in range(matrix.starts[k], matrix.starts[k + 1]):
-            if matrix.columns[entry] == k:
+        for entry in range(starts[k], starts[k + 1]):
+            if columns[entry] == k:
                 diagonal[k] = entry
     return diagonal
 

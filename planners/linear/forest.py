@@ -326,74 +326,79 @@ def _enter(factor, rest, k, column, entry, cycle, end, count):
 @njit(cache=True, nogil=True)
 def _load_moves(moves, actions, gamma, V, places, factor, rest, residual):
     """Write the equations of a policy; return the number of entries of N."""
+    successors, costs, chosen, every = moves
+    states, rank, pivots, starts = places.states, places.rank, factor.pivot, rest.starts
     factor.up[:] = 0.0
     factor.down[:] = 0.0
     count = 0
     cycle = 0
-    rest.starts[0] = 0
+    starts[0] = 0
     for k in range(len(residual)):
-        s = places.states[k]
-        n = num_available(moves, s)
+        s = states[k]
+        n = num_available(costs, s)
         end = _end_of_cycle(factor, k, cycle)
         pivot = 1.0
         value = 0.0
-        for m in range(moves.successors.shape[1]):
-            cost = moves.costs[s, m]
-            probability = weight(moves, n, m, actions[s])
+        for m in range(successors.shape[1]):
+            cost = costs[s, m]
+            probability = weight(chosen, every, n, m, actions[s])
             if cost < np.inf and probability > 0.0:
-                t = moves.successors[s, m]
+                t = successors[s, m]
                 value += probability * (cost + gamma * V[t])
                 entry = gamma * probability
                 if t == s:
                     pivot -= entry
                 else:
-                    count = _enter(factor, rest, k, places.rank[t], entry, cycle, end, count)
+                    count = _enter(factor, rest, k, rank[t], entry, cycle, end, count)
         cycle += 1 if end >= 0 else 0
-        factor.pivot[k] = pivot
+        pivots[k] = pivot
         residual[k] = value - V[s]
-        rest.starts[k + 1] = count
+        starts[k + 1] = count
     return count
 
 
 @njit(cache=True, nogil=True)
 def _num_outcomes(outcomes, actions):
     """Return the number of entries of a policy's rows."""
+    indptr, num_actions = outcomes.indptr, outcomes.costs.shape[1]
     count = 0
     for s in range(len(actions)):
-        row = s * outcomes.costs.shape[1] + actions[s]
-        count += outcomes.indptr[row + 1] - outcomes.indptr[row]
+        row = s * num_actions + actions[s]
+        count += indptr[row + 1] - indptr[row]
     return count
 
 
 @njit(cache=True, nogil=True)
 def _load_outcomes(outcomes, actions, gamma, V, places, factor, rest, residual):
     """Write the equations of a policy; return the number of entries of N."""
+    indptr, indices, probabilities, costs, _, terminal = outcomes
+    states, rank, pivots, starts = places.states, places.rank, factor.pivot, rest.starts
     factor.up[:] = 0.0
     factor.down[:] = 0.0
     count = 0
     cycle = 0
-    rest.starts[0] = 0
+    starts[0] = 0
     for k in range(len(residual)):
-        s = places.states[k]
+        s = states[k]
         end = _end_of_cycle(factor, k, cycle)
         pivot = 1.0
         value = 0.0
-        if not outcomes.terminal[s]:
-            row = s * outcomes.costs.shape[1] + actions[s]
-            for place in range(outcomes.indptr[row], outcomes.indptr[row + 1]):
-                t = outcomes.indices[place]
-                probability = outcomes.probabilities[place]
+        if not terminal[s]:
+            row = s * costs.shape[1] + actions[s]
+            for place in range(indptr[row], indptr[row + 1]):
+                t = indices[place]
+                probability = probabilities[place]
                 value += probability * V[t]
                 entry = gamma * probability
                 if t == s:
                     pivot -= entry
                 else:
-                    count = _enter(factor, rest, k, places.rank[t], entry, cycle, end, count)
-            value = outcomes.costs[s, actions[s]] + gamma * value
+                    count = _enter(factor, rest, k, rank[t], entry, cycle, end, count)
+            value = costs[s, actions[s]] + gamma * value
         cycle += 1 if end >= 0 else 0
-        factor.pivot[k] = pivot
+        pivots[k] = pivot
         residual[k] = value - V[s]
-        rest.starts[k + 1] = count
+        starts[k + 1] = count
     return count
 
 
@@ -448,10 +453,11 @@ def _substitute(factor, vector):
 @njit(cache=True, nogil=True)
 def _subtract_rest(rest, vector, right, out):
     """Write right - N vector."""
+    starts, columns, entries = rest
     for k in range(len(out)):
         total = right[k]
-        for place in range(rest.starts[k], rest.starts[k + 1]):
-            total -= rest.entries[place] * vector[rest.columns[place]]
+        for place in range(starts[k], starts[k + 1]):
+            total -= entries[place] * vector[columns[place]]
         out[k] = total
 
 

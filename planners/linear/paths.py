@@ -12,16 +12,16 @@ from planners.kernels.tables import num_available
 @njit(cache=True, nogil=True)
 def likely_moves(moves, actions, following):
     """Write the likeliest successor of each state but itself; itself where it has no other."""
-    num_moves = moves.successors.shape[1]
+    successors, costs, chosen, every = moves
     for s in range(len(following)):
         action = actions[s]
-        n = num_available(moves, s)
-        following[s] = moves.successors[s, action] if n > 0 and moves.chosen[n] >= 0.0 else s
-        if following[s] == s and moves.every[n] > 0.0:
+        n = num_available(costs, s)
+        following[s] = successors[s, action] if n > 0 and chosen[n] >= 0.0 else s
+        if following[s] == s and every[n] > 0.0:
             # The chosen move stays, or is the least likely of all.
-            for m in range(num_moves):
-                if m != action and moves.costs[s, m] < np.inf:
-                    following[s] = moves.successors[s, m]
+            for m in range(successors.shape[1]):
+                if m != action and costs[s, m] < np.inf:
+                    following[s] = successors[s, m]
 
 
 @njit(cache=True, nogil=True)
@@ -30,11 +30,12 @@ def likely_outcomes(rows, num_actions, actions, fixed, following):
 
     Fixed states lead to themselves.
     """
+    starts, columns, entries = rows
     for s in range(len(following)):
         row = s * num_actions + actions[s]
         following[s] = s
         if not fixed[s]:
-            following[s] = likely_outcome(rows.starts, rows.columns, rows.entries, s, row)
+            following[s] = likely_outcome(starts, columns, entries, s, row)
 
 
 @njit(cache=True, nogil=True)

@@ -182,12 +182,13 @@ class PackedPolicy:
 @njit(cache=True, nogil=True)
 def _outcome_widths(outcomes, policy, offsets):
     """Write where each slice begins if its rows are as long as its longest; return the end."""
+    indptr = outcomes.indptr
     num_states, num_actions = outcomes.costs.shape
     for i in range(len(offsets) - 1):
         width = 1
         for s in range(i * LANES, min(num_states, (i + 1) * LANES)):
             row = s * num_actions + policy[s]
-            length = outcomes.indptr[row + 1] - outcomes.indptr[row]
+            length = indptr[row + 1] - indptr[row]
             width = length if length > width else width
         offsets[i + 1] = offsets[i] + width * LANES
     return offsets[-1]
@@ -196,13 +197,14 @@ def _outcome_widths(outcomes, policy, offsets):
 @njit(cache=True, nogil=True)
 def _move_widths(moves, policy, offsets):
     """Write where each slice begins; with slip, a row lists all available moves."""
+    costs = moves.costs
     num_states = len(policy)
     slips = moves.every.max() > 0.0
     for i in range(len(offsets) - 1):
         width = 1
         if slips:
             for s in range(i * LANES, min(num_states, (i + 1) * LANES)):
-                n = num_available(moves, s)
+                n = num_available(costs, s)
                 width = n if n > width else width
         offsets[i + 1] = offsets[i] + width * LANES
     return offsets[-1]
@@ -235,17 +237,19 @@ def _clear_lanes(slices, num_states):
 def _pack_outcomes(outcomes, gamma, policy, solve_loops, slices, lo, hi):
     """Pack the rows that changed in the slices lo to hi; return whether they all fit."""
     indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
+    terminal = outcomes.terminal
+    offsets, packed, factors = slices.offsets, slices.policy, slices.factors
     num_states, num_actions = outcomes.costs.shape
     for s in range(lo * LANES, min(num_states, hi * LANES)):
-        if policy[s] == slices.policy[s]:
+        if policy[s] == packed[s]:
             continue
         i = s // LANES
         row = s * num_actions + policy[s]
         begin, end = indptr[row], indptr[row + 1]
-        if outcomes.terminal[s]:
+        if terminal[s]:
             end = begin
-        position = slices.offsets[i] + s - i * LANES
-        if position + (end - begin - 1) * LANES >= slices.offsets[i + 1]:
+        position = offsets[i] + s - i * LANES
+        if position + (end - begin - 1) * LANES >= offsets[i + 1]:
             return False
         factor = 1.0
         if solve_loops:
@@ -253,13 +257,13 @@ def _pack_outcomes(outcomes, gamma, policy, solve_loops, slices, lo, hi):
             for entry in range(begin, end):
                 stays += probabilities[entry] if indices[entry] == s else 0.0
             factor = 1.0 / (1.0 - gamma * stays)
-            slices.factors[s] = factor
+            factors[s] = factor
         for entry in range(begin, end):
             loop = solve_loops and indices[entry] == s
             value = 0.0 if loop else factor * gamma * probabilities[entry]
             position = _put(slices, position, indices[entry], value)
-        _clear_lane(slices, position, slices.offsets[i + 1])
-        slices.policy[s] = policy[s]
+        _clear_lane(slices, position, offsets[i + 1])
+        packed[s] = policy[s]
     if hi == len(slices.offsets) - 1:
         _clear_lanes(slices, num_states)
     return True
@@ -268,32 +272,33 @@ def _pack_outcomes(outcomes, gamma, policy, solve_loops, slices, lo, hi):
 @njit(cache=True, nogil=True)
 def _pack_moves(moves, gamma, policy, solve_loops, slices, lo, hi):
     """Pack the rows that changed in the slices lo to hi; they all fit."""
-    successors, costs = moves.successors, moves.costs
+    successors, costs, chosen, every = moves
+    offsets, packed, factors = slices.offsets, slices.policy, slices.factors
     num_states, num_moves = successors.shape
     for s in range(lo * LANES, min(num_states, hi * LANES)):
         a = policy[s]
-        if a == slices.policy[s]:
+        if a == packed[s]:
             continue
         i = s // LANES
-        n = num_available(moves, s)
+        n = num_available(costs, s)
         factor = 1.0
         if solve_loops and n > 0:
             stays = 0
             for m in range(num_moves):
                 stays += (costs[s, m] < np.inf) & (successors[s, m] == s)
-            share = moves.every[n] * stays + (moves.chosen[n] if successors[s, a] == s else 0.0)
+            share = every[n] * stays + (chosen[n] if successors[s, a] == s else 0.0)
             factor = 1.0 / (1.0 - gamma * share)
-            slices.factors[s] = factor
-        position = slices.offsets[i] + s - i * LANES
+            factors[s] = factor
+        position = offsets[i] + s - i * LANES
         for m in range(num_moves):
-            probability = weight(moves, n, m, a)
+            probability = weight(chosen, every, n, m, a)
             if not costs[s, m] < np.inf or probability == 0.0:
                 continue
             loop = solve_loops and successors[s, m] == s
             value = 0.0 if loop else factor * gamma * probability
             position = _put(slices, position, successors[s, m], value)
-        _clear_lane(slices, position, slices.offsets[i + 1])
-        slices.policy[s] = a
+        _clear_lane(slices, position, offsets[i + 1])
+        packed[s] = a
     if hi == len(slices.offsets) - 1:
         _clear_lanes(slices, num_states)
     return True
