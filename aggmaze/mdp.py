@@ -1,4 +1,4 @@
-"""Where `TabularMDP` is imported from, with what planners need beside it."""
+"""`TabularMDP` and what goes with it, for those who import them from here."""
 
 from aggmaze.arrays import readonly
 from aggmaze.models.rows import ROW_SUM_TOLERANCE, Rows

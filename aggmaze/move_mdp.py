@@ -1,4 +1,4 @@
-"""Where `MoveMDP` is imported from."""
+"""`MoveMDP`, for those who import it from here."""
 
 from aggmaze.models.moves import MoveMDP
 

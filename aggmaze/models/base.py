@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Self
@@ -19,32 +20,33 @@ from aggmaze.formats.tables import SupportsRows
 from aggmaze.models.rows import ROW_SUM_TOLERANCE, Rows
 
 
-class FiniteMDP:
+class FiniteMDP(ABC):
     """A finite Markov decision process whose arrays are its own and read-only: copies share them.
 
     The two kinds of models are its subclasses; what they hold is theirs.
     """
 
     @property
+    @abstractmethod
     def num_states(self) -> int:
         """Number of states S."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def num_actions(self) -> int:
         """Number of actions A."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def draw(self) -> Callable[..., tuple[int, float, float]]:
         """`sample`, compiled and unchecked: ``draw(model.sampling_tables, state, action, u)``."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def sampling_tables(self) -> tuple[Any, ...]:
         """What `draw` draws from."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rows(self, lo: int, hi: int) -> Rows:
         """Return the rows of the states ``lo`` to ``hi - 1``.
 
@@ -53,7 +55,6 @@ class FiniteMDP:
         lo, hi : int
             At least one state.
         """
-        raise NotImplementedError
 
     def sample(self, state: int, action: int, uniform: float) -> tuple[int, float, float]:
         """Return the next state, its cost and its probability for a uniform number in [0, 1).
@@ -104,8 +105,9 @@ class FiniteMDP:
             object.__setattr__(self, "_valid", True)
         return self
 
+    @abstractmethod
     def _check(self) -> None:
-        raise NotImplementedError
+        """Refuse contents that are not valid."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
