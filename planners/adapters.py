@@ -13,9 +13,9 @@ from aggmaze.checks import is_real
 from aggmaze.env_model import env_model
 from aggmaze.formats.discrete_dp import is_discrete_dp
 from aggmaze.formats.outcomes import is_outcome
-from aggmaze.mdp import TabularMDP
 from aggmaze.models.model import Model
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.moves import MoveMDP
+from aggmaze.models.tabular import TabularMDP
 
 _BOOLEANS = (bool, np.bool_)
 

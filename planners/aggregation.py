@@ -28,8 +28,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from aggmaze.arrays import readonly
 from aggmaze.checks import check_positive
-from aggmaze.mdp import readonly
 from planners.engine import WHOLE, Parts
 from planners.kernels.threads import over_blocks
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from aggmaze.models.model import Model
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.moves import MoveMDP
 from planners.kernels import moves, sparse
 from planners.kernels.tables import Tables, moves_of, num_available, outcomes_of
 from planners.sweeps.orders import coprime_step, grid_shape

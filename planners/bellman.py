@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.mdp import TabularMDP, readonly
+from aggmaze.arrays import readonly
 from aggmaze.models.model import Model
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.moves import MoveMDP
+from aggmaze.models.tabular import TabularMDP
 from planners.engine import WHOLE, LocalEngine, Parts, Sweep
 from planners.kernels import compiling, moves, sparse
 from planners.kernels.pieces import IN_ORDER, UNIT_ROUNDOFF, row_rounding

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_gamma
-from aggmaze.mdp import TabularMDP
+from aggmaze.models.tabular import TabularMDP
 from planners.adapters import as_model
 from planners.bellman import local_engine
 from planners.budget import Budget, Clock

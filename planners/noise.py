@@ -25,7 +25,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.moves import MoveMDP
 from planners.bellman import local_engine
 from planners.engine import Engine, Sweep
 

@@ -11,9 +11,9 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import as_float, check_gamma, is_real
-from aggmaze.mdp import TabularMDP
 from aggmaze.models.model import Model
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.moves import MoveMDP
+from aggmaze.models.tabular import TabularMDP
 from planners.adapters import as_model
 from planners.bellman import local_engine
 from planners.engine import Engine
@@ -102,7 +102,7 @@ def greedy_policy(
     def distances() -> NDArray[np.float64]:
         steps = steps_to_terminal(engine.model)
         # A state that cannot arrive counts as farther than any that can.
-        return np.where(steps < 0, engine.model.num_states, steps).astype(np.float64)
+        return np.where(steps < 0, engine.num_states, steps).astype(np.float64)
 
     return engine.greedy(V, distances, slack, tie)
 

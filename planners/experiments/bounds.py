@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.moves import MoveMDP
 from planners.aggregation import aggregate_by_value
 from planners.evaluation import evaluate
 from planners.experiments import mazes

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from aggmaze.grid import Grid
 from aggmaze.layouts.heights import scaled
 from aggmaze.layouts.layout import Layout
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.moves import MoveMDP
 from aggmaze.recipes import StandardRecipe, TerrainRecipe, maze_model
 from planners.solve import solve
 

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-from aggmaze.mdp import readonly
+from aggmaze.arrays import readonly
 
 #: Half the distance from 1 to the next number: the largest relative error of one rounding.
 UNIT_ROUNDOFF = 2.0**-53

@@ -13,8 +13,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from aggmaze.mdp import TabularMDP, readonly
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.arrays import readonly
+from aggmaze.models.moves import MoveMDP
+from aggmaze.models.tabular import TabularMDP
 from planners.kernels.pieces import value_of
 
 StateNumbers = NDArray[np.int32] | NDArray[np.uint32]

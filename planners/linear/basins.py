@@ -90,7 +90,7 @@ class BasinCorrection:
 
     def __init__(self, engine: LocalEngine) -> None:
         self._moves, self._gamma = engine.tables, engine.gamma
-        num_states = engine.model.num_states
+        num_states = engine.num_states
         #: The basin of each state at the last correction, shape (S,).
         self.labels = np.empty(num_states, dtype=np.int32)
         #: Their number.

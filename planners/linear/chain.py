@@ -28,7 +28,7 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
-from aggmaze.mdp import readonly
+from aggmaze.arrays import readonly
 from planners.kernels.pieces import UNIT_ROUNDOFF
 from planners.kernels.vectors import sup_norm
 from planners.linear.bicgstab import bicgstab

@@ -22,7 +22,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from aggmaze.mdp import TabularMDP, readonly
+from aggmaze.arrays import readonly
+from aggmaze.models.tabular import TabularMDP
 from planners.kernels.pieces import UNIT_ROUNDOFF
 from planners.linear.rows import rows_of
 

@@ -27,7 +27,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from aggmaze.mdp import readonly
+from aggmaze.arrays import readonly
 from planners.engine import LocalEngine
 from planners.kernels.pieces import UNIT_ROUNDOFF
 from planners.kernels.tables import Moves, Outcomes, num_available, weight

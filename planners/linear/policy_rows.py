@@ -89,7 +89,7 @@ class PackedPolicy:
     """
 
     def __init__(self, engine: LocalEngine, dtype: Any, *, solve_loops: bool) -> None:
-        self._num_states = engine.model.num_states
+        self._num_states = engine.num_states
         self._num_threads = engine.num_threads
         self._checkpoint = engine.checkpoint
         self._gamma = engine.gamma

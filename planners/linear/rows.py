@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from aggmaze.mdp import readonly
+from aggmaze.arrays import readonly
 
 
 class Rows(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from aggmaze.mdp import readonly
+from aggmaze.arrays import readonly
 from planners.kernels.pieces import likely_outcome
 from planners.kernels.tables import Moves, Outcomes
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.models.moves import MoveMDP
 from planners.engine import LocalEngine, Sweep
 from planners.linear.basins import BasinCorrection
 from planners.solvers.base import Step
@@ -126,7 +126,7 @@ class BasinAggregation:
     def _raise(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> None:
         """Start from a constant that is above V*, where 0 is below it nearly everywhere."""
         sweep = self._engine.sweep(V, out)
-        terminal = self._engine.model.terminal
+        terminal = self._engine.terminal
         inside = len(terminal) - np.count_nonzero(terminal)
         raised = 0.0
         if np.count_nonzero(out > 0.0) > _MOSTLY * inside:

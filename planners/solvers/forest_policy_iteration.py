@@ -106,7 +106,7 @@ class ForestPolicyIteration:
     def __init__(self, engine: LocalEngine, options: ForestPolicyIterationOptions) -> None:
         self._engine = engine
         self._options = options
-        num_states = engine.model.num_states
+        num_states = engine.num_states
         # What is worked on between two full sweeps: the last V at first.
         self._V = np.empty(num_states)
         # The moves of the last sweep, -1 before the first, and room for those of the next.
@@ -114,7 +114,7 @@ class ForestPolicyIteration:
         self._new_actions = np.empty_like(self._actions)
         self._forest = PolicyForest(engine)
         self._directions: Iterator[tuple[NDArray[np.int32] | None, bool]] | None = None
-        self._some_terminal = bool(engine.model.terminal.any())
+        self._some_terminal = bool(engine.terminal.any())
         self._begun = self._started = False
         # The largest change of each starting sweep.
         self._changes: list[float] = []

@@ -93,7 +93,7 @@ class ModifiedPolicyIteration:
 
     def __init__(self, engine: LocalEngine, options: ModifiedPolicyIterationOptions) -> None:
         self._engine = engine
-        num_states = engine.model.num_states
+        num_states = engine.num_states
         # What the last full sweep swept.
         self._argument = np.empty(num_states)
         self._policy = np.zeros(num_states, dtype=np.int32)
@@ -214,7 +214,7 @@ class _Fixed:
     """A fixed number of sweeps by the policy, as they are."""
 
     def __init__(self, engine: LocalEngine, num_sweeps: int) -> None:
-        self._num_states = engine.model.num_states
+        self._num_states = engine.num_states
         self._num_sweeps = num_sweeps
         self._rows = PackedPolicy(engine, np.float64, solve_loops=False)
         self._start, self._vector, self._spare = (self._rows.vector() for _ in range(3))
@@ -243,7 +243,7 @@ class _Adaptive:
     def __init__(self, engine: LocalEngine, *, shifts: bool) -> None:
         self._engine = engine
         self._gamma = engine.gamma
-        self._num_states = engine.model.num_states
+        self._num_states = engine.num_states
         self._shifts = shifts
         dtype = np.float32 if engine.gamma <= _MOST_SINGLE_GAMMA else np.float64
         self._rows = PackedPolicy(engine, dtype, solve_loops=not self._shifts)

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from aggmaze.mdp import ROW_SUM_TOLERANCE
+from aggmaze.models.rows import ROW_SUM_TOLERANCE
 from planners.bellman import joined
 from planners.engine import LocalEngine, Sweep
 from planners.kernels.pieces import NOTHING_SEEN, UNIT_ROUNDOFF, row_rounding, seen
@@ -85,7 +85,7 @@ class LazySweeps(SuccessiveSweeps):
         # Relative rounding error of an action's value, and by how much two row sums can differ.
         self._rounding = row_rounding(longest)
         self._row_sums = 2 * (ROW_SUM_TOLERANCE + longest * UNIT_ROUNDOFF)
-        self._sure_until = np.full(engine.model.num_states, -1.0)
+        self._sure_until = np.full(engine.num_states, -1.0)
         self._drift = 0.0
 
     def changed(self, low: float, high: float, max_value: float) -> None:

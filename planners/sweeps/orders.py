@@ -9,8 +9,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from aggmaze.mdp import TabularMDP, readonly
-from aggmaze.move_mdp import MoveMDP
+from aggmaze.arrays import readonly
+from aggmaze.models.moves import MoveMDP
+from aggmaze.models.tabular import TabularMDP
 from planners.kernels.tables import moves_of
 
 # Number of states whose moves tell the shape of a grid.
