@@ -45,6 +45,10 @@ from planners.solvers.modified_policy_iteration import (
     ModifiedPolicyIteration,
     ModifiedPolicyIterationOptions,
 )
+from planners.solvers.multilevel_policy_iteration import (
+    MultilevelPolicyIteration,
+    MultilevelPolicyIterationOptions,
+)
 from planners.solvers.policy_iteration import PolicyIteration
 from planners.solvers.value_iteration import ValueIteration
 
@@ -84,6 +88,11 @@ METHODS: dict[str, Method] = {
         ModifiedPolicyIterationOptions,
     ),
     "policy_iteration": Method(PolicyIteration, "exact evaluation and improvement in turn"),
+    "multilevel_policy_iteration": Method(
+        MultilevelPolicyIteration,
+        "policy iteration that begins on coarser models and evaluates by elimination in levels",
+        MultilevelPolicyIterationOptions,
+    ),
     "forest_policy_iteration": Method(
         ForestPolicyIteration,
         "policy iteration with evaluation along the forest of likeliest moves, and sweeps",
@@ -177,6 +186,7 @@ def solve(
         are not listed take none:
 
         - ``modified_policy_iteration``: ``inner_sweeps``
+        - ``multilevel_policy_iteration``: ``start``, ``num_sweeps``
         - ``forest_policy_iteration``: ``start``, ``num_sweeps``
         - ``basin_aggregation``: ``num_retraced``
         - ``fixed_aggregation``: ``labels``, ``step_size``, ``first_step``
