@@ -22,7 +22,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from aggmaze.arrays import readonly
-from planners.linear.ordering import minimum_degree, strong_components, symmetrised
+from planners.linear.ordering import (
+    foreseen_operations,
+    minimum_degree,
+    strong_components,
+    symmetrised,
+)
 
 # States in a block: wider ones would not stay in the cache, nor leave time to look at the clock.
 _MOST_TOGETHER = 64
@@ -123,6 +128,9 @@ def analyse(
     _natural_order(components, num_components, np.diff(pair_starts) > dense, order)
     most_natural = min(most_below, _NATURAL_ROOM * len(neighbours) // 2)
     if not _tree(pair_starts, neighbours, order, most_natural, parents, counts):
+        if foreseen_operations(pair_starts, neighbours) > most_operations:
+            return None
+        checkpoint()
         found = minimum_degree(
             pair_starts,
             neighbours,

@@ -25,6 +25,11 @@ from numpy.typing import NDArray
 # Steps between two looks at the clock.
 _STEPS_AT_ONCE = 1 << 24
 
+# What `foreseen_operations` takes for few cycles, for a hub, and for the part of a level.
+_LEAST_MEAN_DEGREE = 3.0
+_HUB = 8.0
+_NEAR_PART = 0.125
+
 # Where the numbers of a quotient graph stand in its `state`.
 _LEFT, _LEAST_DEGREE, _MARK, _FREE, _ORDERED, _ENTRIES, _OPERATIONS = range(7)
 
@@ -130,10 +135,12 @@ def minimum_degree(
         np.zeros(7, dtype=np.int64),
     )
     _begin(starts, neighbours, dense, quotient)
-    while quotient.state[_LEFT] > 0:
+    while True:
         checkpoint()
         if not _eliminate(quotient, most_entries, most_operations, _STEPS_AT_ONCE):
             return None
+        if quotient.state[_LEFT] == 0:
+            break
     return quotient.order
 
 
@@ -248,53 +255,148 @@ def symmetrised(starts, columns, component):
 
 
 @njit(cache=True, nogil=True)
+def foreseen_operations(starts, neighbours):
+    """Guess, from below, the sum of the squares of the numbers of neighbours met in eliminating.
+
+    States at the same distance from an outlying one separate those nearer from those farther away.
+    The widest of these levels, on grids and the like, is about the clique that is left at the end;
+    where all is near, as in a random graph, the clique is some part of it.  Graphs with few cycles
+    have smaller separators, and no guess is made.
+    """
+    num_states = len(starts) - 1
+    num_alone = 0
+    for s in range(num_states):
+        num_alone += starts[s] == starts[s + 1]
+    mean = len(neighbours) / max(1, num_states - num_alone)
+    if mean < _LEAST_MEAN_DEGREE:
+        return 0.0
+    # Hubs would bring all near, and are eliminated late.
+    most = _HUB * (mean + 1.0)
+    seen = np.zeros(num_states, dtype=np.int8)
+    queue = np.empty(num_states, dtype=np.int32)
+    total = 0.0
+    for root in range(num_states):
+        degree = starts[root + 1] - starts[root]
+        if seen[root] > 0 or degree == 0 or degree > most:
+            continue
+        queue[0] = root
+        for turn in range(1, 3):
+            seen[queue[0]] = turn
+            begin, end = 0, 1
+            widest, num_levels = 0, 0
+            while begin < end:
+                widest = max(widest, end - begin)
+                num_levels += 1
+                stop = end
+                for k in range(begin, stop):
+                    s = queue[k]
+                    for entry in range(starts[s], starts[s + 1]):
+                        t = neighbours[entry]
+                        if seen[t] < turn and starts[t + 1] - starts[t] <= most:
+                            seen[t] = turn
+                            queue[end] = t
+                            end += 1
+                begin = stop
+            # Once more from the one farthest away.
+            queue[0] = queue[end - 1]
+        if num_levels <= 3 * np.log2(end):
+            widest *= _NEAR_PART
+        total += float(widest) ** 3
+    return total
+
+
+@njit(cache=True, nogil=True)
 def _begin(starts, neighbours, dense, quotient):
-    """Put states without neighbours first, dense ones last, the others into lists by degree."""
+    """Eliminate states of one neighbour as long as there are any; dense states count for none."""
     begins, lengths, num_elements, weights, degrees, stamps = quotient[:6]
     heads, following, previous, buckets, members, last_members = quotient[6:12]
     lists, order, state = quotient.lists, quotient.order, quotient.state
     num_states = len(begins)
     lists[: len(neighbours)] = neighbours
-    state[:] = 0
-    state[_FREE] = len(neighbours)
-    state[_MARK] = 2
     heads[:] = -1
     buckets[:] = -1
-    count = 0
-    for s in range(num_states):
+    place = num_states
+    for s in range(num_states - 1, -1, -1):
         begins[s] = starts[s]
         lengths[s] = starts[s + 1] - starts[s]
         num_elements[s] = 0
         stamps[s] = 1
         members[s] = -1
         last_members[s] = s
-        degree = lengths[s]
-        degrees[s] = degree
+        degrees[s] = lengths[s]
         weights[s] = 1
-        if degree == 0 or degree > dense:
+        if lengths[s] > dense:
             weights[s] = 0
             lengths[s] = 0
-            if degree == 0:
-                order[count] = s
-                count += 1
-    left = 0
-    place = num_states
-    for i in range(num_states):
-        s = num_states - 1 - i
+            place -= 1
+            order[place] = s
+    if place < num_states:
+        for s in range(num_states):
+            degrees[s] = 0
+            for k in range(starts[s], starts[s] + lengths[s]):
+                degrees[s] += weights[neighbours[k]]
+    left = place
+    count = 0
+    for s in range(num_states - 1, -1, -1):
         if weights[s] == 0:
-            if degrees[s] > 0:
-                place -= 1
-                order[place] = s
             continue
-        left += 1
-        degree = degrees[s]
-        following[s] = heads[degree]
-        previous[s] = -1
-        if heads[degree] >= 0:
-            previous[heads[degree]] = s
-        heads[degree] = s
-    state[_LEFT] = left
+        if degrees[s] > 0:
+            after = heads[degrees[s]]
+            following[s] = after
+            previous[s] = -1
+            if after >= 0:
+                previous[after] = s
+            heads[degrees[s]] = s
+        else:
+            weights[s] = 0
+            lengths[s] = 0
+            order[count] = s
+            count += 1
+    entries = 0
+    while num_states > 1 and heads[1] >= 0:
+        p = heads[1]
+        after, before = following[p], previous[p]
+        if after >= 0:
+            previous[after] = before
+        if before >= 0:
+            following[before] = after
+        else:
+            heads[1] = after
+        weights[p] = 0
+        k = begins[p]
+        while weights[lists[k]] == 0:
+            k += 1
+        lengths[p] = 0
+        order[count] = p
+        count += 1
+        entries += 1
+        i = lists[k]
+        after, before = following[i], previous[i]
+        if after >= 0:
+            previous[after] = before
+        if before >= 0:
+            following[before] = after
+        else:
+            heads[degrees[i]] = after
+        degrees[i] -= 1
+        if degrees[i] > 0:
+            after = heads[degrees[i]]
+            following[i] = after
+            previous[i] = -1
+            if after >= 0:
+                previous[after] = i
+            heads[degrees[i]] = i
+        else:
+            weights[i] = 0
+            lengths[i] = 0
+            order[count] = i
+            count += 1
+    state[_LEFT] = left - count
+    state[_LEAST_DEGREE] = 0
+    state[_MARK] = 2
+    state[_FREE] = len(neighbours)
     state[_ORDERED] = count
+    state[_ENTRIES] = state[_OPERATIONS] = entries
 
 
 @njit(cache=True, nogil=True)
@@ -315,10 +417,13 @@ def _eliminate(quotient, most_entries, most_operations, most_steps):
         if entries + pairs > most_entries or operations + pairs * least // 2 > most_operations:
             return False
         p = heads[least]
-        i = following[p]
-        heads[least] = i
-        if i >= 0:
-            previous[i] = -1
+        after, before = following[p], previous[p]
+        if after >= 0:
+            previous[after] = before
+        if before >= 0:
+            following[before] = after
+        else:
+            heads[least] = after
         size_p = weights[p]
         left -= size_p
         weights[p] = -size_p

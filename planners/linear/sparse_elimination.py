@@ -424,10 +424,21 @@ def _solve(rows, gamma, reads_rows, blocks, values, costs, work, buffer, out):
     num_supernodes = len(firsts) - 1
     begin = 0
     while begin < num_supernodes:
-        component = components[order[firsts[begin]]]
-        end = begin + 1
-        while end < num_supernodes and components[order[firsts[end]]] == component:
+        # The root of a component's tree is its last, and has no tail.
+        end = begin
+        while tail_starts[end] < tail_starts[end + 1]:
             end += 1
+        end += 1
+        if firsts[end] - firsts[begin] == 1:
+            s = order[firsts[begin]]
+            total = costs[s]
+            for entry in range(starts[s], starts[s + 1]):
+                if columns[entry] != s:
+                    total += gamma * entries[entry] * out[columns[entry]]
+            out[s] = total * values[offsets[begin]]
+            begin = end
+            continue
+        component = components[order[firsts[begin]]]
         for i in range(firsts[begin], firsts[end]):
             s = order[i]
             total = costs[s]

@@ -11,7 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
-from planners.linear.ordering import minimum_degree, strong_components, symmetrised
+from planners.linear.ordering import (
+    foreseen_operations,
+    minimum_degree,
+    strong_components,
+    symmetrised,
+)
 from tests.planners.reference import Array
 
 WITHOUT_LIMIT = 2**62
@@ -138,14 +143,7 @@ def test_trees_and_cycles_fill_in_as_little_as_they_can(seed: int) -> None:
 
 
 def test_a_grid_fills_in_less_than_by_rows() -> None:
-    cells = np.arange(900).reshape(30, 30)
-    arcs = np.concatenate(
-        [
-            np.stack([cells[1:].ravel(), cells[:-1].ravel()], axis=1),
-            np.stack([cells[:, 1:].ravel(), cells[:, :-1].ravel()], axis=1),
-        ]
-    )
-    pairs = neighbours_of(graph(900, arcs.tolist()), np.zeros(900, dtype=np.int32))
+    pairs = neighbours_of(graph(900, grid_arcs(30, 30)), np.zeros(900, dtype=np.int32))
     order = order_of(*pairs)
     assert order is not None
     assert 2 * sum(fill(*pairs, order)) < sum(fill(*pairs, np.arange(900)))
@@ -158,6 +156,50 @@ def test_hubs_come_last_and_cost_nothing() -> None:
     assert order is not None
     assert order[-1] == 0
     assert sum(fill(*pairs, order)) <= 2 * 2000
+
+
+def grid_arcs(height: int, width: int) -> list[tuple[int, int]]:
+    cells = np.arange(height * width).reshape(height, width)
+    down = np.stack([cells[1:].ravel(), cells[:-1].ravel()], axis=1)
+    right = np.stack([cells[:, 1:].ravel(), cells[:, :-1].ravel()], axis=1)
+    return [(int(a), int(b)) for a, b in np.concatenate([down, right])]
+
+
+def random_arcs(num_states: int, seed: int) -> list[tuple[int, int]]:
+    drawn = np.random.default_rng(seed).integers(num_states, size=(3 * num_states, 2))
+    return [(int(a), int(b)) for a, b in drawn]
+
+
+@pytest.mark.parametrize(
+    ("num_states", "arcs", "most"),
+    [
+        (900, grid_arcs(30, 30), 1.0),
+        (2000, grid_arcs(200, 10), 1.0),
+        (1500, random_arcs(1500, 0), 1.0),
+        # Two halves, each by itself, and states alone.
+        (2000, [*grid_arcs(30, 30), *((s + 1000, t + 1000) for s, t in grid_arcs(30, 30))], 1.0),
+        # A hub does not bring all near.
+        (2001, [*grid_arcs(200, 10), *((2000, s) for s in range(2000))], 1.0),
+        (1000, [(s, s + 1) for s in range(999)], 0.0),
+    ],
+)
+def test_what_is_foreseen_is_less_than_what_comes(
+    num_states: int, arcs: list[tuple[int, int]], most: float
+) -> None:
+    pairs = neighbours_of(graph(num_states, arcs), np.zeros(num_states, dtype=np.int32))
+    order = order_of(*pairs, dense=500)
+    assert order is not None
+    actual = sum(count**2 for count in fill(*pairs, order))
+    assert foreseen_operations(*pairs) <= most * actual
+
+
+def test_costs_of_squares_and_random_graphs_are_foreseen() -> None:
+    # Within the range that decides: a clique of half a side, and of a hundredth of the states.
+    zeros = np.zeros(10_000, dtype=np.int32)
+    square = neighbours_of(graph(10_000, grid_arcs(100, 100)), zeros)
+    assert foreseen_operations(*square) >= 50**3
+    scattered = neighbours_of(graph(10_000, random_arcs(10_000, 0)), zeros)
+    assert foreseen_operations(*scattered) >= 100**3
 
 
 def test_whoever_waits_can_stop_it() -> None:
