@@ -319,17 +319,23 @@ def _factor(blocks, values, sums, waiting, following, done, columns, buffer, lo,
                 for k in range(source_width):
                     total += values[source_lower + a + k * source_size] * sums[source_first + k]
                 sums[first + row] += total
-            if source_width == 1:
+            if source_width <= _NARROW:
                 for a in range(begin, middle):
                     row = tails[a] - first
-                    x = values[source_lower + a]
                     at = upper + row * stride
                     for b in range(begin, end):
-                        values[at + columns[tails[b]]] += x * values[source_upper + b]
-                    x = values[source_upper + a]
+                        total = 0.0
+                        for k in range(source_width):
+                            x = values[source_lower + a + k * source_size]
+                            total += x * values[source_upper + b + k * source_stride]
+                        values[at + columns[tails[b]]] += total
                     at = lower + row * size - width
                     for b in range(middle, end):
-                        values[at + columns[tails[b]]] += x * values[source_lower + b]
+                        total = 0.0
+                        for k in range(source_width):
+                            x = values[source_upper + a + k * source_stride]
+                            total += x * values[source_lower + b + k * source_size]
+                        values[at + columns[tails[b]]] += total
             else:
                 for tile in range(begin, end, _TILE):
                     stop = min(tile + _TILE, end)
@@ -462,10 +468,12 @@ def _solve(rows, gamma, reads_rows, blocks, values, costs, work, buffer, out):
                 for k in range(r):
                     total += values[at + k] * work[first + k]
                 work[first + r] = total
-            if width == 1:
-                total = work[first]
+            if width <= _NARROW:
                 for k in range(size):
-                    work[tails[tail + k]] += values[lower + k] * total
+                    total = 0.0
+                    for r in range(width):
+                        total += values[lower + r * size + k] * work[first + r]
+                    work[tails[tail + k]] += total
             elif size > 0:
                 sums = buffer[:size]
                 sums[:] = 0.0
