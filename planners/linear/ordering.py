@@ -145,18 +145,18 @@ def minimum_degree(
 
 
 @njit(cache=True, nogil=True)
-def strong_components(starts, columns, component):
+def strong_components(starts, columns, components):
     """Write the strong component of each state, shape (S,); return how many there are.
 
     A component leads to those of smaller numbers only.
     """
-    num_states = len(component)
+    num_states = len(components)
     rank = np.zeros(num_states, dtype=np.int32)
     lowest = np.empty(num_states, dtype=np.int32)
     cursor = np.empty(num_states, dtype=np.int64)
     path = np.empty(num_states, dtype=np.int32)
     stack = np.empty(num_states, dtype=np.int32)
-    component[:] = -1
+    components[:] = -1
     seen = 0
     height = 0
     count = 0
@@ -186,7 +186,7 @@ def strong_components(starts, columns, component):
                 if rank[t] == 0:
                     entering = True
                     break
-                if component[t] < 0 and rank[t] < low:
+                if components[t] < 0 and rank[t] < low:
                     low = rank[t]
             lowest[s] = low
             cursor[s] = entry
@@ -198,7 +198,7 @@ def strong_components(starts, columns, component):
                 while True:
                     height -= 1
                     t = stack[height]
-                    component[t] = count
+                    components[t] = count
                     if t == s:
                         break
                 count += 1
@@ -212,14 +212,14 @@ def strong_components(starts, columns, component):
 
 
 @njit(cache=True, nogil=True)
-def symmetrised(starts, columns, component):
+def symmetrised(starts, columns, components):
     """Return starts and neighbours: who leads to whom within a component, one way or the other."""
-    num_states = len(component)
+    num_states = len(components)
     back_starts = np.zeros(num_states + 1, dtype=np.int64)
     for s in range(num_states):
         for entry in range(starts[s], starts[s + 1]):
             t = columns[entry]
-            if t != s and component[t] == component[s]:
+            if t != s and components[t] == components[s]:
                 back_starts[t + 1] += 1
     for s in range(num_states):
         back_starts[s + 1] += back_starts[s]
@@ -229,7 +229,7 @@ def symmetrised(starts, columns, component):
     for s in range(num_states):
         for entry in range(starts[s], starts[s + 1]):
             t = columns[entry]
-            if t != s and component[t] == component[s]:
+            if t != s and components[t] == components[s]:
                 back[fill[t]] = s
                 fill[t] += 1
     seen = np.full(num_states, -1, dtype=np.int32)
@@ -240,7 +240,7 @@ def symmetrised(starts, columns, component):
         seen[s] = s
         for entry in range(starts[s], starts[s + 1]):
             t = columns[entry]
-            if seen[t] != s and component[t] == component[s]:
+            if seen[t] != s and components[t] == components[s]:
                 seen[t] = s
                 neighbours[count] = t
                 count += 1
@@ -299,9 +299,8 @@ def foreseen_operations(starts, neighbours):
                 begin = stop
             # Once more from the one farthest away.
             queue[0] = queue[end - 1]
-        if num_levels <= 3 * np.log2(end):
-            widest *= _NEAR_PART
-        total += float(widest) ** 3
+        part = _NEAR_PART if num_levels <= 3 * np.log2(end) else 1.0
+        total += (part * widest) ** 3
     return total
 
 

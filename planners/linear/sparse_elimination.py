@@ -106,7 +106,8 @@ class Factors:
         """
         self._rows = None
         blocks, values = self._blocks, self._values
-        rows = Rows(*(readonly(array) for array in rows))
+        columns = rows.columns.astype(np.int32, copy=False)
+        rows = Rows(readonly(rows.starts), readonly(columns), readonly(rows.entries))
         num_supernodes = len(blocks.firsts) - 1
         sums = np.empty(len(blocks.order))
         self._checkpoint()
@@ -117,12 +118,12 @@ class Factors:
             return False
         waiting = np.full(num_supernodes, -1, dtype=np.int32)
         following, done = np.zeros((2, num_supernodes), dtype=np.int32)
-        columns = np.empty(len(sums), dtype=np.int32)
+        places = np.empty(len(sums), dtype=np.int32)
         buffer = np.empty(_TILE)
         lo = 0
         for hi in self._stops:
             self._checkpoint()
-            if not _factor(blocks, values, sums, waiting, following, done, columns, buffer, lo, hi):
+            if not _factor(blocks, values, sums, waiting, following, done, places, buffer, lo, hi):
                 return False
             lo = hi
         self._rows, self._gamma = rows, gamma

@@ -275,6 +275,8 @@ def test_what_is_counted_is_what_is_there(name: str) -> None:
         for k in range(width)
     )
     assert found.num_operations == products
+    assert found.factor_work >= stored + products // 4
+    assert found.solve_work >= found.num_entries
     for node in range(len(widths)):
         tail = found.tails[found.tail_starts[node] : found.tail_starts[node + 1]]
         assert (np.diff(tail) > 0).all()
