@@ -35,6 +35,9 @@ _MOST_TOGETHER = 64
 _FEW, _FEW_ROOM = 4, 2.0
 _SOME, _SOME_ROOM = 16, 1.3
 _MANY_ROOM = 1.1
+# A hub, which comes last, has more neighbours than so many times the square root of the number of
+# states, and than so many times the mean.
+_HUB_SIDES, _HUB_MEANS = 2.0, 8.0
 # The order of the states is good enough where so many entries fill in for one that is there.
 _NATURAL_ROOM = 3
 
@@ -133,7 +136,8 @@ def analyse(
     checkpoint()
     if len(neighbours) > 2 * most_below:
         return None
-    dense = max(16, int(10 * math.sqrt(num_states)))
+    mean = len(neighbours) / max(1, num_states)
+    dense = int(max(16.0, _HUB_SIDES * math.sqrt(num_states), _HUB_MEANS * mean))
     parents, counts = np.empty((2, num_states), dtype=np.int32)
     order = np.empty(num_states, dtype=np.int32)
     _natural_order(components, num_components, np.diff(pair_starts) > dense, order)

@@ -297,9 +297,11 @@ def foreseen_operations(starts, neighbours):
                             queue[end] = t
                             end += 1
                 begin = stop
+            part = _NEAR_PART if num_levels <= 3 * np.log2(end) else 1.0
+            if part < 1.0:
+                break
             # Once more from the one farthest away.
             queue[0] = queue[end - 1]
-        part = _NEAR_PART if num_levels <= 3 * np.log2(end) else 1.0
         total += (part * widest) ** 3
     return total
 

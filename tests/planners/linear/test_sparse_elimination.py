@@ -216,6 +216,14 @@ def side_by_side(seed: int) -> sp.csr_array:
     return sp.csr_array(whole[mixed][:, mixed])
 
 
+def restarts(num_states: int, seed: int) -> sp.csr_array:
+    """A walk that begins again now and then, in one of nine states."""
+    rng = np.random.default_rng(seed)
+    states = np.arange(num_states)
+    columns = [states + 1, states - 1, rng.integers(0, 9, num_states) * (num_states // 9)]
+    return drawn(np.clip(np.stack(columns, axis=1), 0, num_states - 1), rng)
+
+
 def cycle(num_states: int) -> sp.csr_array:
     columns = (np.arange(num_states)[:, np.newaxis] + 1) % num_states
     return drawn(columns, np.random.default_rng(0))
@@ -232,6 +240,7 @@ CHAINS = {
     "layered": layered(60, 0),
     "side by side": side_by_side(0),
     "cycle": cycle(50),
+    "restarts": restarts(900, 0),
     "half of it ends": sp.csr_array(0.5 * grid(12, 1)),
 }
 
