@@ -320,6 +320,7 @@ def _factor(blocks, values, sums, waiting, following, done, columns, buffer, lo,
                 for k in range(source_width):
                     total += values[source_lower + a + k * source_size] * sums[source_first + k]
                 sums[first + row] += total
+            # Written out, since each call of a function costs as much as a short line.
             if source_width <= _NARROW:
                 for a in range(begin, middle):
                     row = tails[a] - first
