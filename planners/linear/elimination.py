@@ -63,6 +63,23 @@ def eliminate(chain: TabularMDP, gamma: float) -> NDArray[np.float64] | None:
 
 
 @njit(cache=True, nogil=True)
+def missing_probability(probabilities, begin, end):
+    """Return what a row lacks of 1, or 0 where that may be rounding."""
+    # The roundings are summed up apart (Neumaier).
+    missing, lost = 1.0, 0.0
+    for entry in range(begin, end):
+        p = probabilities[entry]
+        total = missing - p
+        if abs(missing) >= p:
+            lost += (missing - total) - p
+        else:
+            lost += missing - (total + p)
+        missing = total
+    missing += lost
+    return 0.0 if abs(missing) <= (_ROUNDINGS + end - begin) * UNIT_ROUNDOFF else missing
+
+
+@njit(cache=True, nogil=True)
 def _eliminate(rows, costs, terminal, gamma, weights, values):
     """Write the values; ``costs`` are used up, and ``weights`` (S, S) are 0 before."""
     starts, columns, probabilities = rows
@@ -71,24 +88,16 @@ def _eliminate(rows, costs, terminal, gamma, weights, values):
     for i in range(num_states):
         if terminal[i]:
             continue
-        # What a row lacks of 1, its roundings summed up apart (Neumaier), and what of it ends.
-        missing, lost, ends = 1.0, 0.0, 0.0
+        # What of a row ends.
+        ends = 0.0
         for entry in range(starts[i], starts[i + 1]):
             j = columns[entry]
             p = probabilities[entry]
-            total = missing - p
-            if abs(missing) >= p:
-                lost += (missing - total) - p
-            else:
-                lost += missing - (total + p)
-            missing = total
             if terminal[j]:
                 ends += p
             elif j != i:
                 weights[i, j] += gamma * p
-        missing += lost
-        if abs(missing) <= (_ROUNDINGS + starts[i + 1] - starts[i]) * UNIT_ROUNDOFF:
-            missing = 0.0
+        missing = missing_probability(probabilities, starts[i], starts[i + 1])
         sums[i] = (1.0 - gamma) + gamma * (missing + ends)
         if not sums[i] > 0.0:
             return False
