@@ -28,22 +28,74 @@ import platform
 import shlex
 import signal
 import sys
+import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 
 from _contest import OURS, PEERS, Contest, History, Run
 from _environments import Environment, NotMadeError, default_folder, environment, find_python
 from _machine import machine
+from _models import tables_of, write_model
 from _output import append_rows, read_rows
+from _results import write_ratios
+from _workers import FailedError, Worker
 from families import FAMILIES, family
 
 import planners
 
+#: Small models of every kind, that all kernels are compiled for before anything is timed.
+SAMPLES = ("maze-20", "slip-terrain-20", "garnet-1e3-5", "frozen-lake-10")
+#: Seconds that this may take for one of them.
+COMPILING = 1200.0
 #: Options that are about the machine, not about what is measured.
 PLACES = ("--out", "--envs", "--python")
 
+#: Models without the layout of a grid, and grids without a goal.
+GENERAL = (
+    "garnet-100-5",
+    "garnet-1e3-5",
+    "garnet-1e4-5",
+    "garnet-1e4-20",
+    "near-deterministic-1e4",
+    "two-mode-1e4",
+    "hub-graph-1e4",
+    "cyclic-1e4",
+    "components-1e4",
+    "band-walk-1e4",
+    "layered-2e4",
+    "small-world-2e4",
+    "star-2e4",
+    "ring-2e4",
+    "slip-ring-2e4",
+    "grid-without-goal-100",
+    "slip-grid-without-goal-100",
+    "torus-walk-100",
+    "birth-death-1e3",
+    "birth-death-2e4",
+    "tandem-queue-10",
+    "tandem-queue-100",
+    "tandem-queue-150",
+    "routing-150",
+    "inventory-5e3",
+    "inventory-5e4",
+    "machine-replacement-2e4",
+    "age-2e4",
+    "population-2e4",
+    "car-rental-20",
+    "gambler-100",
+    "gambler-1000",
+    "absorbing-walk-2e4",
+    "frozen-lake-10",
+    "frozen-lake-100",
+    "frozen-lake-120",
+    "sailing-40",
+    "cartpole-1e4",
+)
 QUICK = {
     "families": [
         "maze-100",
@@ -82,16 +134,15 @@ FULL = {
         "slip-terrain-3d-46",
         "slip-maze-6d-6",
         "slip-terrain-6d-6",
-        "garnet-1e4-5",
+        *GENERAL,
         "garnet-1e5-2",
         "garnet-1e5-5",
         "tandem-queue-316",
         "frozen-lake-300",
-        "cartpole-1e4",
     ],
-    "gammas": [0.95, 0.99, 0.999],
+    "gammas": [0.95, 0.99, 0.999, 0.9999],
     "tols": [1e-2, 1e-6],
-    "seeds": 3,
+    "seeds": 5,
     "timeout": 60.0,
 }
 
@@ -162,26 +213,31 @@ def main() -> int:
     for name in options.peers:
         print(f"environment of {name} ...", end=" ", flush=True)
         try:
-            environments[name] = environment(name, options.envs, python)
+            environments[name] = environment(PEERS[name].environment, options.envs, python)
             print(environments[name].versions.get(name, "ready"))
         except NotMadeError as error:
             print(f"left out: {error}")
     write_setup(options, environments)
     path = options.out / "runs.csv"
-    done = {(r["family"], int(r["seed"]), float(r["gamma"])) for r in read_rows(path)}
     if not options.resume:
         path.unlink(missing_ok=True)
-        done = set()
     history = History()
+    history.add(read_rows(path))
+    done: dict[tuple[str, int, float], set[tuple[float, str]]] = defaultdict(set)
+    for r in read_rows(path):
+        done[r["family"], int(r["seed"]), float(r["gamma"])].add((float(r["tol"]), r["solver"]))
+    wanted = {(tol, solver) for tol in options.tols for solver in (OURS, *environments)}
+    compile_kernels(options)
     wrong = 0
     for name in options.families:
         for gamma in options.gammas:
             for seed in range(options.seeds):
-                if (name, seed, gamma) in done:
+                there = done[name, seed, gamma]
+                if wanted <= there:
                     continue
                 start = time.perf_counter()
                 try:
-                    contest = Contest(name, seed, gamma, options, environments, history)
+                    contest = Contest(name, seed, gamma, options, environments, history, there)
                 except ValueError as error:
                     print(f"{name}: left out: {error}")
                     continue
@@ -197,8 +253,31 @@ def main() -> int:
                     rows.append(row)
                     wrong += row.status in ("not accurate", "BOUND VIOLATED") and row.solver == OURS
                 append_rows(path, [asdict(row) for row in rows])
+                write_ratios(options.out)
     print(f"\n{path}")
     return int(wrong > 0)
+
+
+def compile_kernels(options: argparse.Namespace) -> None:
+    """Let the project compile what it has not compiled yet, so that no solve is ended for that."""
+    print("compiling what is not compiled ...", flush=True)
+    methods = dict.fromkeys([*options.methods, *planners.METHODS])
+    for name in SAMPLES:
+        model = family(name)(0)
+        with tempfile.TemporaryDirectory() as folder:
+            paths = write_model(Path(folder), model, tables_of(model))
+            for path, threads in product(dict.fromkeys(paths), dict.fromkeys([1, options.threads])):
+                with Worker(
+                    sys.executable,
+                    "aggmaze_adapter",
+                    path,
+                    0.99,
+                    timeout=COMPILING,
+                    threads=threads,
+                ) as worker:
+                    for method in methods:
+                        with suppress(FailedError):
+                            worker.solve({"method": method, "num_threads": threads}, 0.0, 1e-4)
 
 
 def line(run: Run) -> str:

@@ -14,10 +14,7 @@ import argparse
 import json
 import math
 import shutil
-import statistics
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,104 +43,6 @@ MEASURED = ("seconds", "own_seconds", "tol", "asked_seconds", "asked_error", "pe
 
 Cell = tuple[str, float, float]
 Row = dict[str, str]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One solver on the models of one cell, over its seeds.
-
-    Parameters
-    ----------
-    status : str
-        "ok", or what went wrong first, or nothing where it was not run.
-    variant : str
-        Method, the same on all seeds but where seeds differ.
-    seconds : float
-        Median, NaN where a run failed.
-    ratio : float
-        Median of the seconds over those of ours, in pairs.
-    asked_ratio : float
-        The same of the peer with the accuracy asked for as its parameter; NaN where that does not
-        reach it.
-    memory : float
-        Largest, in MB.
-    """
-
-    status: str
-    variant: str
-    seconds: float = math.nan
-    ratio: float = math.nan
-    asked_ratio: float = math.nan
-    memory: float = math.nan
-
-    @property
-    def is_ok(self) -> bool:
-        """Whether it reached the accuracy on every seed."""
-        return self.status == "ok"
-
-
-def summary(rows: Sequence[Row], clock: str = "seconds") -> Summary:
-    """Return what the runs of one solver on one cell have in common."""
-    failed = [row["status"] for row in rows if row["status"] != "ok"]
-    variants = " / ".join(dict.fromkeys(row["variant"] for row in rows if row["variant"]))
-    if failed or not rows:
-        return Summary(failed[0] if failed else "", variants)
-    runs = [{name: float(row[name]) for name in (clock, *MEASURED)} for row in rows]
-    asked = [
-        run["asked_seconds"] / run["own_seconds"] if run["asked_error"] <= run["tol"] else math.nan
-        for run in runs
-    ]
-    return Summary(
-        "ok",
-        variants,
-        statistics.median(run[clock] for run in runs),
-        statistics.median(run["seconds"] / run["own_seconds"] for run in runs),
-        statistics.median(asked) if not any(map(math.isnan, asked)) else math.nan,
-        max(run["peak_mb"] - run["before_mb"] for run in runs),
-    )
-
-
-class Results:
-    """The runs of one benchmark, by cell and solver: a peer's name, or a method of ours."""
-
-    def __init__(self, rows: Sequence[Row], setup: dict[str, Any]) -> None:
-        self.setup = setup
-        self._rows: dict[Cell, dict[tuple[str, int], list[Row]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
-        solvers: dict[bool, dict[str, None]] = {True: {}, False: {}}
-        for row in rows:
-            cell = (row["family"], float(row["gamma"]), float(row["tol"]))
-            is_ours = row["solver"] == OURS
-            solver = row["variant"] if is_ours else row["solver"]
-            self._rows[cell][solver, int(row["threads"])].append(row)
-            solvers[is_ours][solver] = None
-        self.peers = list(solvers[False])
-        self.methods = [method for method in solvers[True] if " on the " not in method]
-        self.headline = self.methods[0]
-
-    @property
-    def cells(self) -> list[Cell]:
-        """Family, gamma and accuracy of every cell, as they were run."""
-        return list(self._rows)
-
-    def of(self, cell: Cell, solver: str, threads: int = 1) -> Summary:
-        """Return what a peer or a method of ours did."""
-        rows = self._rows.get(cell, {}).get((solver, threads), [])
-        return summary(rows, "seconds" if threads == 1 else "wall_seconds")
-
-    def threads(self, cell: Cell) -> int:
-        """Return on how many threads the headline's method ran apart from one, 1 if it did not."""
-        return max(threads for _, threads in self._rows[cell])
-
-    def best_peer(self, cell: Cell) -> tuple[str, Summary] | None:
-        """Return the fastest peer that reached the accuracy."""
-        reached = [(peer, s) for peer in self.peers if (s := self.of(cell, peer)).is_ok]
-        return min(reached, key=lambda pair: pair[1].seconds, default=None)
-
-    def num_states(self, cell: Cell) -> str:
-        """Return the number of states of the first seed, as text."""
-        return f"{int(next(iter(self._rows[cell].values()))[0]['states']):,}"
 
 
 # ---------------------------------------------------------------------------------------------

@@ -19,10 +19,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from _machine import machine_line
 from _models import tables_of, write_model, write_moves
 from _output import write_rows
+from _results import slope
 from _workers import FailedError, Worker
 from families import Model, garnet, maze, tandem_queue, terrain
 
@@ -62,11 +62,6 @@ def measure(
         "bytes": 1e6 * (max(answer["peak_mb"] for answer in answers) - worker.before_mb),
         "iterations": answers[-1]["iterations"],
     }
-
-
-def slope(x: Sequence[float], y: Sequence[float]) -> float:
-    """Return the slope of the straight line through the logarithms."""
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0]) if len(x) > 1 else float("nan")
 
 
 def slopes(rows: Sequence[dict[str, Any]]) -> list[str]:
