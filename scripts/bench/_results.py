@@ -148,8 +148,12 @@ class Results:
         """Return how the first method of ours stands beside the fastest peer."""
         ours = self.of(cell, self.headline)
         peer, theirs = self.best_peer(cell) or ("", Summary("", ""))
-        if ours.is_ok:
-            ratio = theirs.ratio if peer else math.inf
+        if ours.is_ok and peer:
+            # Of pairs; of the runs apart where ours did not end in a pair.
+            is_paired = not math.isnan(theirs.ratio)
+            ratio = theirs.ratio if is_paired else theirs.seconds / ours.seconds
+        elif ours.is_ok:
+            ratio = math.inf
         elif not peer:
             ratio = math.nan
         else:

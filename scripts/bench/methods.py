@@ -98,7 +98,7 @@ def solve(model: Model, shared: dict[str, Any], method: str, tol: float, time_li
     )
 
 
-def cell(
+def measure(
     model: Model, shared: dict[str, Any], tol: float, options: argparse.Namespace
 ) -> list[Run]:
     """Let auto and the methods solve one cell in turn; return a run of each, medians in it."""
@@ -183,7 +183,7 @@ def main() -> int:
                 "gamma": gamma,
                 "states": model.num_states,
             }
-            runs = cell(model, shared, tol, options)
+            runs = measure(model, shared, tol, options)
             print("  ".join(line(runs)), flush=True)
             found = [asdict(run) for run in runs]
             rows += [{key: str(value) for key, value in row.items()} for row in found]
@@ -197,16 +197,21 @@ def summarise(results: Results, limit: float) -> int:
     """Print the matrix, where `auto` is behind, and the slopes; return how often it fails alone."""
     ratios: dict[Cell, float] = {where: results.behind(where) for where in results.cells}
     behind = sorted((c for c, ratio in ratios.items() if ratio > limit), key=ratios.__getitem__)
-    print_table(
-        ["model", "gamma", "accuracy", *results.methods, "auto / best"],
-        [
+    table = []
+    for cell in behind[::-1]:
+        auto, *others = results.own(cell)
+        solved = [pair for pair in zip(others, results.methods[1:], strict=True) if pair[0].is_ok]
+        best, method = min(solved, key=lambda pair: pair[0].seconds)
+        table.append(
             [
-                *(c[0], f"{c[1]:g}", f"{c[2]:g}"),
-                *(f"{s.seconds:.3g}" if s.is_ok else s.status for s in results.own(c)),
-                f"{ratios[c]:.2f}",
+                *(cell[0], f"{cell[1]:g}", f"{cell[2]:g}"),
+                f"{auto.seconds:.3g}" if auto.is_ok else auto.status,
+                *(f"{best.seconds:.3g}", method, f"{ratios[cell]:.2f}"),
             ]
-            for c in behind[::-1]
-        ],
+        )
+    print_table(
+        ["model", "gamma", "accuracy", "auto", "best", "by", "auto / best"],
+        table,
         title=f"auto beyond {limit:g} times the best: {len(behind)} of {len(ratios)} cells",
     )
     print_table(

@@ -11,7 +11,7 @@ from tables import Tables
 
 
 def problem(tables: Tables, gamma: float) -> Solve:
-    """Evaluate policies exactly; the variant is the ordering of the columns."""
+    """Evaluate policies exactly; the variant is how columns and pivots are chosen."""
 
     def solve(variant: dict[str, Any], epsilon: float, tol: float) -> Outcome:
         return policy_iteration(
