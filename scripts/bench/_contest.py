@@ -268,6 +268,8 @@ class Contest:
             "reference_error": error,
         }
         self._ours: dict[tuple[str, int], Worker] = {}
+        # Of the first method, by accuracy.
+        self._own_seconds: dict[float, float] = {}
         # What would take even longer is not tried.
         self._too_slow: dict[tuple[str, int], tuple[float, TooSlowError]] = {}
         # Of the peer whose turn it is.
@@ -321,6 +323,8 @@ class Contest:
             found = self._measured(timing, self._ours[method, threads])
             found["bound"] = timing.answer["bound"] / self.reference.max_value
             status = "ok" if timing.error <= tol else "not accurate"
+            if status == "ok" and (method, threads) == entries[0]:
+                self._own_seconds[tol] = found["seconds"]
             if timing.error > found["bound"] + self._shared["reference_error"]:
                 status = "BOUND VIOLATED"
             yield self._row(tol, OURS, method, status, threads=threads, **found)
@@ -361,8 +365,10 @@ class Contest:
         variants = self._history.variants.get(key, list(peer.variants))
         best: Setting | None = None
         failures: list[FailedError] = []
+        far = self._options.far * self._own_seconds.get(tol, math.inf)
+        longest = min(self._options.timeout, max(LEAST_LIMIT, far))
         for name in variants:
-            limit = self._options.timeout
+            limit = longest
             if best is not None:
                 limit = min(limit, max(LEAST_LIMIT, 2 * best.seconds))
             try:

@@ -405,7 +405,7 @@ def figure(results: Results, path: Path) -> None:
     num_lost = sum(s.is_lost for s in standings)
     axis.set_title(
         f"{num_lost} of {len(standings)} cells lost (red); an arrow: {results.headline} was ended "
-        "at its limit",
+        "at its limit; at the right edge: no peer got there",
         fontsize=11,
     )
     handles = [
