@@ -176,6 +176,52 @@ def test_longer_queues_are_served_faster() -> None:
     assert set(service) == {0, 1, 2}
 
 
+def test_what_is_held_out_is_not_tuned_on() -> None:
+    assert not FAMILIES.HELD_OUT.keys() & (FAMILIES.FAMILIES.keys() | set(PEERS.GENERAL))
+    for name, make in FAMILIES.HELD_OUT.items():
+        assert FAMILIES.family(name) is make
+
+
+def test_a_car_between_points_is_shared_by_those_around_it() -> None:
+    model = FAMILIES.mountain_car(30, 0)
+    assert model.terminal.nonzero()[0].tolist() == list(range(29 * 30, 900))
+    position, velocity = np.divmod(np.arange(900), 30)
+    position, velocity = -1.2 + position / 29 * 1.7, -0.07 + velocity / 29 * 0.14
+    full_ahead = MODELS.tables_of(model).matrices()[2].toarray()
+    force = 0.001 * (1 + 0.1 * np.random.default_rng(0).random())
+    expected = (velocity + force - 0.0025 * np.cos(3 * position)).clip(-0.07, 0.07)
+    ahead = position + expected
+    inside = (ahead > -1.2) & (ahead < 0.5) & ~model.terminal
+    assert inside.mean() > 0.8
+    np.testing.assert_allclose((full_ahead @ velocity)[inside], expected[inside], atol=1e-12)
+    np.testing.assert_allclose((full_ahead @ position)[inside], ahead[inside], atol=1e-12)
+
+
+def test_customers_come_and_are_served_where_the_server_is() -> None:
+    tables = MODELS.tables_of(FAMILIES.polling(12, 0))
+    serve, go_over = (matrix.toarray() for matrix in tables.matrices())
+    customers, place = np.divmod(np.arange(288), 2)
+    queues = np.stack(np.divmod(customers, 12), axis=1)
+    busy = ((queues > 0) & (queues < 11)).all(axis=1)
+    arrivals = np.array([0.25, 0.2]) + 0.05 * np.random.default_rng(0).random(2)
+    total = arrivals.sum() + 1.0
+    at = np.stack([place == 0, place == 1], axis=1)
+    np.testing.assert_allclose(
+        (serve @ queues - queues)[busy], (arrivals - at)[busy] / total, atol=1e-12
+    )
+    np.testing.assert_allclose((go_over @ queues - queues)[busy], [arrivals / total] * busy.sum())
+    np.testing.assert_allclose(np.abs(go_over @ place - place), 0.5 / total)
+    np.testing.assert_allclose(serve @ place, place, atol=1e-12)
+
+
+def test_a_tree_is_left_for_its_root_or_from_its_leaves() -> None:
+    matrix = MODELS.tables_of(FAMILIES.tree_with_returns(4, 0)).matrices()[1].toarray()
+    assert len(matrix) == 1 + 3 + 9 + 27
+    np.testing.assert_allclose(matrix[0, :4], [0.02, 0.14, 0.7, 0.14])
+    np.testing.assert_allclose(matrix[2, [0, 7, 8, 9]], [0.02, 0.14, 0.7, 0.14])
+    np.testing.assert_allclose(matrix[-1, :4], [0.02, 0.14, 0.7, 0.14])
+
+
 @pytest.mark.parametrize("gamma", [0.5, 0.99])
 @pytest.mark.parametrize("name", SMALL)
 def test_the_reference_is_where_the_certificate_says(name: str, gamma: float) -> None:

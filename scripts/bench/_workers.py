@@ -130,7 +130,7 @@ class Worker:
                 if used > seconds or time.perf_counter() - start > MOST_WAITING * seconds:
                     self._process.kill()
                     self._process.wait()
-                    raise TooSlowError(f"{what}over {seconds:g} s")
+                    raise TooSlowError(f"{what}over {seconds:.3g} s")
         line = self._process.stdout.readline()
         if not line:
             raise FailedError(f"{what}{self._last_words()}")

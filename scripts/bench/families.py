@@ -1,7 +1,7 @@
 """Models to measure solvers on: mazes, and problems of the literature with known sources.
 
 Every function makes one model from its sizes and a seed.  `FAMILIES` names the instances that the
-benchmarks run on; each value takes a seed and nothing else:
+benchmarks run on, `HELD_OUT` more of them; each value takes a seed and nothing else:
 
     model = FAMILIES["garnet-1e5-5"](seed)
 
@@ -241,6 +241,28 @@ def small_world(
     return _from_successors(following, probabilities, rng.random(lattice.shape))
 
 
+def tree_with_returns(
+    num_levels: int, seed: int, *, num_children: int = 3, returns: float = 0.02
+) -> TabularMDP:
+    """Descend a tree: to the named child, a random one, or back to the root; leaves go back, too.
+
+    The last are sent to one of the root's children.  States lie neither in a row nor in a plane,
+    and yet every path is short.  Source of the structure: Knuth, "The Art of Computer Programming",
+    vol. 1 (1968), section 2.3.4.5 (complete trees).
+    """
+    rng = np.random.default_rng(seed)
+    num_states = (num_children**num_levels - 1) // (num_children - 1)
+    first = num_children * np.arange(num_states)[:, np.newaxis] + 1
+    children = first + np.arange(num_children)
+    children = np.where(children < num_states, children, 1 + np.arange(num_children))
+    turns = range(num_children)
+    named = np.stack([np.roll(children, -turn, axis=1) for turn in turns], axis=2)
+    following = np.concatenate([named, np.zeros((num_states, num_children, 1), np.int64)], axis=2)
+    others = (0.3 - returns) / (num_children - 1)
+    probabilities = np.array([0.7, *[others] * (num_children - 1), returns])
+    return _from_successors(following, probabilities, rng.random((num_states, num_children)))
+
+
 def star(num_states: int, seed: int) -> TabularMDP:
     """One state leads to all of them alike; from the others it is returned to, or not yet.
 
@@ -302,6 +324,46 @@ def tandem_queue(capacity: int, seed: int) -> TabularMDP:
     lost = 5.0 * arrivals * ~enters[:, np.newaxis]
     costs = (held + 20.0 * rates**2) / capacity + lost
     return _from_successors(following[:, np.newaxis, :], probabilities, costs)
+
+
+def polling(capacity: int, seed: int) -> TabularMDP:
+    """Two queues and one server, which serves where it is or goes to the other queue.
+
+    States are ``(n1, n2, place of the server)``, queues below ``capacity``; the chain is
+    uniformised.  Holding costs differ, going over takes an exponential time, and arrivals at a full
+    queue are lost at a price.
+    Source: Hofri, Ross, "On the optimal control of two queues with server setup times and its
+    analysis", SIAM Journal on Computing 16 (1987).
+    """
+    rng = np.random.default_rng(seed)
+    arrivals = np.array([0.25, 0.2]) + 0.05 * rng.random(2)
+    rates = np.array([1.0, 0.5])  # of service, of going over
+    holding = np.array([1.0, 2.0])
+    states = np.arange(2 * capacity**2)
+    customers, place = np.divmod(states, 2)
+    queues = np.stack(np.divmod(customers, capacity), axis=1)
+    strides = np.array([2 * capacity, 2])
+    enters = states[:, np.newaxis] + np.where(queues < capacity - 1, strides, 0)
+    served = states - np.where(queues[states, place] > 0, strides[place], 0)
+    over = states + 1 - 2 * place
+    acts = np.stack([served, over], axis=1)  # action
+    shape = (len(states), 2)
+    following = np.stack(
+        [
+            np.broadcast_to(enters[:, :1], shape),
+            np.broadcast_to(enters[:, 1:], shape),
+            acts,
+            np.broadcast_to(states[:, np.newaxis], shape),
+        ],
+        axis=2,
+    )
+    total = arrivals.sum() + rates.max()
+    probabilities = np.stack(
+        [*(np.full(2, rate) for rate in arrivals), rates, rates.max() - rates], axis=1
+    )
+    lost = (queues == capacity - 1) @ arrivals
+    costs = (queues @ holding / capacity + 20.0 * lost)[:, np.newaxis] + np.array([0.0, 0.1])
+    return _from_successors(following, probabilities / total, costs)
 
 
 def routing(capacity: int, seed: int) -> TabularMDP:
@@ -609,6 +671,41 @@ def cartpole(seed: int) -> TabularMDP:
     return DiscretizedCartPole(env, limits=limits).transition_model()
 
 
+def mountain_car(num_positions: int, seed: int) -> TabularMDP:
+    """Drive an underpowered car out of a valley; position and velocity on a square of points.
+
+    What lies between points is shared by the four around it in proportion (bilinear), so that
+    averages of values are interpolations.  A unit cost a step; the seed moves the force.
+    Source: Moore, "Efficient memory-based learning for robot control" (1990); Sutton, Barto (2018),
+    example 10.1.
+    """
+    force = 0.001 * (1 + 0.1 * np.random.default_rng(seed).random())
+    last = num_positions - 1
+    low, high = np.array([-1.2, -0.07]), np.array([0.5, 0.07])
+    place, speed = np.divmod(np.arange(num_positions**2)[:, np.newaxis], num_positions)
+    position = low[0] + place / last * (high[0] - low[0])
+    velocity = low[1] + speed / last * (high[1] - low[1])
+    throttle = np.array([-1, 0, 1])
+    velocity = velocity + force * throttle - 0.0025 * np.cos(3 * position)
+    velocity = velocity.clip(low[1], high[1])
+    position = (position + velocity).clip(low[0], high[0])
+    velocity = np.where(position == low[0], 0.0, velocity)
+    exact = (np.stack([position, velocity], axis=2) - low) / (high - low) * last
+    corner = np.minimum(exact.astype(np.int64), last - 1)
+    share = exact - corner
+    following, probabilities = [], []
+    for dx, dy in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        following.append((corner[..., 0] + dx) * num_positions + corner[..., 1] + dy)
+        along = [share[..., i] if d else 1 - share[..., i] for i, d in enumerate((dx, dy))]
+        probabilities.append(along[0] * along[1])
+    costs = np.ones((num_positions**2, 3))
+    successors = np.stack(following, axis=2)
+    goal = np.flatnonzero(place[:, 0] == last)
+    successors[goal] = goal[:, np.newaxis, np.newaxis]
+    costs[goal] = 0.0
+    return _from_successors(successors, np.stack(probabilities, axis=2), costs)
+
+
 def _clipped_neighbours(
     num_positions: int, vectors: Sequence[tuple[int, int]]
 ) -> NDArray[np.int64]:
@@ -759,13 +856,21 @@ FAMILIES: dict[str, Callable[[int], Model]] = {
     "torus-walk-250": partial(torus_walk, 250),
 }
 
+#: Nothing is tuned on these: they are measured once, at the end.
+HELD_OUT: dict[str, Callable[[int], Model]] = {
+    "mountain-car-100": partial(mountain_car, 100),
+    "polling-80": partial(polling, 80),
+    "tree-with-returns-9": partial(tree_with_returns, 9),
+}
+
 
 def family(name: str) -> Callable[[int], Model]:
     """Return what makes the named model from a seed; a ValueError names the closest."""
+    known = FAMILIES | HELD_OUT
     try:
-        return FAMILIES[name]
+        return known[name]
     except KeyError:
-        close = difflib.get_close_matches(name, FAMILIES, n=3, cutoff=0.4)
+        close = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
         raise ValueError(
             f"no family {name!r}; closest: {', '.join(close)}" if close else f"no family {name!r}"
         ) from None

@@ -27,7 +27,7 @@ from _contest import Run
 from _machine import machine_line
 from _output import append_rows, print_table, read_rows
 from _results import OURS, Cell, Results, horizon_slopes
-from families import FAMILIES, Model, family
+from families import FAMILIES, HELD_OUT, Model, family
 from peers import GENERAL, SAMPLES
 
 import planners
@@ -53,7 +53,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         description=__doc__.split("\n\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     parser.add_argument(
-        "--families", nargs="+", choices=[*FAMILIES], default=[*GENERAL], metavar="NAME"
+        "--families", nargs="+", choices=[*FAMILIES, *HELD_OUT], default=[*GENERAL], metavar="NAME"
     )
     parser.add_argument("--gammas", nargs="+", type=float, default=[0.95, 0.99, 0.999, 0.9999])
     parser.add_argument("--tols", nargs="+", type=float, default=[1e-2, 1e-6])

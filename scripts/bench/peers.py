@@ -45,7 +45,7 @@ from _models import tables_of, write_model
 from _output import append_rows, read_rows
 from _results import write_ratios
 from _workers import FailedError, Worker
-from families import FAMILIES, family
+from families import FAMILIES, HELD_OUT, family
 
 import planners
 
@@ -211,6 +211,7 @@ def main() -> int:
     options = parse()
     if options.list:
         print("families:", *FAMILIES, sep="\n  ")
+        print("held out:", *HELD_OUT, sep="\n  ")
         print("peers:", *PEERS, sep="\n  ")
         return 0
     options.out.mkdir(parents=True, exist_ok=True)
