@@ -272,8 +272,9 @@ class Contest:
         self._own_seconds: dict[float, float] = {}
         # What would take even longer is not tried.
         self._too_slow: dict[tuple[str, int], tuple[float, TooSlowError]] = {}
-        # Of the peer whose turn it is.
+        # Of the peer whose turn it is, and which of its methods are far behind.
         self._theirs: Worker | None = None
+        self._behind: set[str] = set()
 
     def runs(self) -> Iterator[Run]:
         """Let every peer and every method of ours solve the model, to every accuracy."""
@@ -285,6 +286,7 @@ class Contest:
                 for tol in self._options.tols:
                     if (tol, peer) not in self._done:
                         yield self._peer_run(PEERS[peer], tol)
+                self._behind.clear()
                 if self._theirs is not None:
                     self._theirs.close()
                     self._theirs = None
@@ -363,7 +365,9 @@ class Contest:
             return self._row(tol, peer.name, "", known, note="not tried: failed before")
         key = (peer.name, self._name, self._gamma, tol)
         variants = self._history.variants.get(key, list(peer.variants))
+        variants = [name for name in variants if name not in self._behind] or variants
         best: Setting | None = None
+        found: dict[str, float] = {}
         failures: list[FailedError] = []
         far = self._options.far * self._own_seconds.get(tol, math.inf)
         longest = min(self._options.timeout, max(LEAST_LIMIT, far))
@@ -380,6 +384,7 @@ class Contest:
                 if str(error).startswith("building") or is_hopeless:
                     break
                 continue
+            found[name] = setting.seconds
             if best is None or setting.seconds < best.seconds:
                 best = setting
         if best is None:
@@ -387,6 +392,12 @@ class Contest:
             notes = "; ".join(f"{n}: {e}" for n, e in zip(variants, failures, strict=False))
             return self._row(tol, peer.name, variants[0], str(failures[0]), note=notes)
         self._history.variants[key] = [best.variant]
+        # What is far behind at one accuracy is not tried at a tighter one, which costs it more.
+        self._behind |= {
+            name
+            for name in variants
+            if name not in peer.exact and found.get(name, math.inf) > 2 * best.seconds
+        }
         return self._paired(peer, best, tol)
 
     def _peer_worker(self, peer: Peer) -> Worker:
@@ -440,10 +451,11 @@ class Contest:
         entry = (self._options.methods[0], 1)
         try:
             worker = self._peer_worker(peer)
-            worker.solve(settings, epsilon, tol)
+            if worker.num_solved == 0:  # loads what it needs
+                worker.solve(settings, epsilon, tol)
             with suppress(FailedError):
                 if entry not in self._ours:
-                    self._solve_ours(entry, tol)  # loads what it needs
+                    self._solve_ours(entry, tol)
             while len(timing.cpu) < self._options.repeats or (
                 len(timing.cpu) < MOST_REPEATS and sum(timing.cpu) < SHORT
             ):

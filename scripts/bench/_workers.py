@@ -65,6 +65,7 @@ class Worker:
     ) -> None:
         self._timeout = timeout
         self._threads = threads
+        self.num_solved = 0
         environment = {k: v for k, v in os.environ.items() if k not in NOT_PASSED_ON}
         environment |= {f"{name}_NUM_THREADS": str(threads) for name in THREADS}
         environment |= {"AGGMAZE_BENCH_MEMORY": str(memory), "PYTHONWARNINGS": "ignore"}
@@ -92,6 +93,7 @@ class Worker:
         path = Path(self._folder.name) / "values.npy"
         request = {"solve": str(path), "variant": variant, "epsilon": epsilon, "tol": tol}
         answer = self._ask(request, timeout or self._timeout, "")
+        self.num_solved += 1
         return np.load(path), answer
 
     @property

@@ -203,6 +203,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error("--gammas must lie between 0 and 1")
     if not all(0 < tol < 1 for tol in options.tols):
         parser.error("--tols must lie between 0 and 1")
+    # What fails at a loose one is not tried at a tighter one.
+    options.tols = sorted(options.tols, reverse=True)
     return options
 
 
