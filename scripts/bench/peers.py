@@ -12,12 +12,16 @@ solving count: reading, converting and checking the model stand in a column of t
 
 A peer's stopping parameter is moved by factors of ten, from the accuracy asked for, to the loosest
 that truly reaches that accuracy, so that it is not charged for being careful, nor credited where it
-stops too soon; where it has several methods, the fastest on the first seed runs on all.
+stops too soon; where it has several methods, the fastest on the first seed runs on all.  Two peers
+are no library's solver but what is soon written with one: policy iteration with scipy's sparse LU
+(`scipy_lu`) and with pyamg's multigrid (`pyamg`).
 This project's own solvers get no such help: they stop at what they certify.  Peer and own runs
 alternate, and the medians of the seconds of processor are compared.  One of its own methods also
 runs on two threads, in a column apart.
 
-Writes ``runs.csv``, a line a solver and model, and ``setup.json``.
+Limits are seconds of processor.  Writes ``runs.csv``, a line a solver and model, ``ratios.csv``, a
+line a cell with the fastest peer, what is lost first, and ``setup.json``.  `--resume` runs what the
+first of them does not hold: other models, discounts, accuracies, seeds or peers.
 """
 
 from __future__ import annotations
@@ -173,7 +177,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--seeds", type=int, metavar="N", help="models of each family: seeds 0 on")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="pairs of runs")
-    parser.add_argument("--timeout", type=float, metavar="S", help="seconds for one solve")
+    parser.add_argument("--timeout", type=float, metavar="S", help="for one solve")
     parser.add_argument(
         "--far", type=float, default=math.inf, metavar="N", help="end a peer at N times our seconds"
     )

@@ -106,7 +106,8 @@ anew on another. A cell is a model, a discount and an accuracy.
   with scipy's sparse LU ("twenty lines": eight sweeps, then policies evaluated exactly, a sweep and
   MacQueen's bounds in turn), and the same with pyamg's multigrid for nonsymmetric matrices (AIR).
 - **Seconds of processor**, medians of runs in turn with the peer's, then over seeds; on several
-  threads seconds of the clock.
+  threads seconds of the clock. So are limits: `--timeout`, and `--far N`, at which a peer that
+  takes N times as long as we do is ended.
 """
 
 PEERS_TEXT = """Seconds at the accuracy; the fastest of each row in bold. "> 60 s": ended at
