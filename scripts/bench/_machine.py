@@ -16,10 +16,8 @@ import aggmaze
 
 def machine() -> dict[str, str]:
     """Return processor, cores, system and versions."""
-    info = Path("/proc/cpuinfo")
-    cpu = re.search(r"^model name\s*: (.+)$", info.read_text() if info.exists() else "", re.M)
     return {
-        "processor": cpu[1] if cpu else platform.processor() or platform.machine(),
+        "processor": processor(),
         "processors": str(os.cpu_count()),
         "system": platform.system(),
         "python": platform.python_version(),
@@ -28,6 +26,17 @@ def machine() -> dict[str, str]:
         "numba": numba.__version__,
         "aggmaze": aggmaze.__version__,
     }
+
+
+def processor() -> str:
+    """Return make and model of the processor; clouds give it a name that says little."""
+    info = Path("/proc/cpuinfo")
+    text = info.read_text() if info.exists() else ""
+    found = dict(re.findall(r"^([a-z_ ]+?)\s*: (.+)$", text.partition("\n\n")[0], re.M))
+    if "model name" not in found:
+        return platform.processor() or platform.machine()
+    numbers = ("vendor_id", "cpu family", "model", "stepping")
+    return f"{found['model name']} ({', '.join(f'{n} {found[n]}' for n in numbers if n in found)})"
 
 
 def machine_line() -> str:

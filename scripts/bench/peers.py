@@ -12,38 +12,97 @@ solving count: reading, converting and checking the model stand in a column of t
 
 A peer's stopping parameter is moved by factors of ten, from the accuracy asked for, to the loosest
 that truly reaches that accuracy, so that it is not charged for being careful, nor credited where it
-stops too soon; where it has several methods, the fastest on the first seed runs on all.
+stops too soon; where it has several methods, the fastest on the first seed runs on all.  Two peers
+are no library's solver but what is soon written with one: policy iteration with scipy's sparse LU
+(`scipy_lu`) and with pyamg's multigrid (`pyamg`).
 This project's own solvers get no such help: they stop at what they certify.  Peer and own runs
 alternate, and the medians of the seconds of processor are compared.  One of its own methods also
 runs on two threads, in a column apart.
 
-Writes ``runs.csv``, a line a solver and model, and ``setup.json``.
+Limits are seconds of processor.  Writes ``runs.csv``, a line a solver and model, ``ratios.csv``, a
+line a cell with the fastest peer, what is lost first, and ``setup.json``.  `--resume` runs what the
+first of them does not hold: other models, discounts, accuracies, seeds or peers.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import platform
 import shlex
 import signal
 import sys
+import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 
 from _contest import OURS, PEERS, Contest, History, Run
 from _environments import Environment, NotMadeError, default_folder, environment, find_python
 from _machine import machine
+from _models import tables_of, write_model
 from _output import append_rows, read_rows
-from families import FAMILIES, family
+from _results import write_ratios
+from _workers import FailedError, Worker
+from families import FAMILIES, HELD_OUT, family
 
 import planners
 
+#: Small models of every kind, that all kernels are compiled for before anything is timed.
+SAMPLES = ("maze-20", "slip-terrain-20", "garnet-1e3-5", "frozen-lake-10")
+#: Seconds that this may take for one of them.
+COMPILING = 1200.0
+#: Seconds of a run of ours from which one seed is enough.
+LONG = 10.0
 #: Options that are about the machine, not about what is measured.
 PLACES = ("--out", "--envs", "--python")
 
+#: Models without the layout of a grid, and grids without a goal.
+GENERAL = (
+    "garnet-100-5",
+    "garnet-1e3-5",
+    "garnet-1e4-5",
+    "garnet-1e4-20",
+    "near-deterministic-1e4",
+    "two-mode-1e4",
+    "hub-graph-1e4",
+    "cyclic-1e4",
+    "components-1e4",
+    "band-walk-1e4",
+    "layered-2e4",
+    "small-world-2e4",
+    "star-2e4",
+    "ring-2e4",
+    "slip-ring-2e4",
+    "grid-without-goal-100",
+    "slip-grid-without-goal-100",
+    "torus-walk-100",
+    "birth-death-1e3",
+    "birth-death-2e4",
+    "tandem-queue-10",
+    "tandem-queue-100",
+    "tandem-queue-150",
+    "routing-150",
+    "inventory-5e3",
+    "inventory-5e4",
+    "machine-replacement-2e4",
+    "age-2e4",
+    "population-2e4",
+    "car-rental-20",
+    "gambler-100",
+    "gambler-1000",
+    "absorbing-walk-2e4",
+    "frozen-lake-10",
+    "frozen-lake-100",
+    "frozen-lake-120",
+    "sailing-40",
+    "cartpole-1e4",
+)
 QUICK = {
     "families": [
         "maze-100",
@@ -82,16 +141,15 @@ FULL = {
         "slip-terrain-3d-46",
         "slip-maze-6d-6",
         "slip-terrain-6d-6",
-        "garnet-1e4-5",
+        *GENERAL,
         "garnet-1e5-2",
         "garnet-1e5-5",
         "tandem-queue-316",
         "frozen-lake-300",
-        "cartpole-1e4",
     ],
-    "gammas": [0.95, 0.99, 0.999],
+    "gammas": [0.95, 0.99, 0.999, 0.9999],
     "tols": [1e-2, 1e-6],
-    "seeds": 3,
+    "seeds": 5,
     "timeout": 60.0,
 }
 
@@ -119,7 +177,10 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--seeds", type=int, metavar="N", help="models of each family: seeds 0 on")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="pairs of runs")
-    parser.add_argument("--timeout", type=float, metavar="S", help="seconds for one solve")
+    parser.add_argument("--timeout", type=float, metavar="S", help="for one solve")
+    parser.add_argument(
+        "--far", type=float, default=math.inf, metavar="N", help="end a peer at N times our seconds"
+    )
     parser.add_argument("--memory", type=float, default=12.0, metavar="GIB", help="of a peer")
     parser.add_argument("--threads", type=int, default=2, help="of the column for several")
     parser.add_argument("--powers", type=int, default=6, help="of ten to move a peer's epsilon by")
@@ -146,6 +207,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error("--gammas must lie between 0 and 1")
     if not all(0 < tol < 1 for tol in options.tols):
         parser.error("--tols must lie between 0 and 1")
+    # What fails at a loose one is not tried at a tighter one.
+    options.tols = sorted(options.tols, reverse=True)
     return options
 
 
@@ -154,6 +217,7 @@ def main() -> int:
     options = parse()
     if options.list:
         print("families:", *FAMILIES, sep="\n  ")
+        print("held out:", *HELD_OUT, sep="\n  ")
         print("peers:", *PEERS, sep="\n  ")
         return 0
     options.out.mkdir(parents=True, exist_ok=True)
@@ -162,26 +226,32 @@ def main() -> int:
     for name in options.peers:
         print(f"environment of {name} ...", end=" ", flush=True)
         try:
-            environments[name] = environment(name, options.envs, python)
+            environments[name] = environment(PEERS[name].environment, options.envs, python)
             print(environments[name].versions.get(name, "ready"))
         except NotMadeError as error:
             print(f"left out: {error}")
     write_setup(options, environments)
     path = options.out / "runs.csv"
-    done = {(r["family"], int(r["seed"]), float(r["gamma"])) for r in read_rows(path)}
     if not options.resume:
         path.unlink(missing_ok=True)
-        done = set()
     history = History()
+    history.add(read_rows(path))
+    done: dict[tuple[str, int, float], set[tuple[float, str]]] = defaultdict(set)
+    for r in read_rows(path):
+        done[r["family"], int(r["seed"]), float(r["gamma"])].add((float(r["tol"]), r["solver"]))
+    wanted = {(tol, solver) for tol in options.tols for solver in (OURS, *environments)}
+    compile_kernels(options)
+    long: set[tuple[str, float]] = set()
     wrong = 0
     for name in options.families:
         for gamma in options.gammas:
             for seed in range(options.seeds):
-                if (name, seed, gamma) in done:
+                there = done[name, seed, gamma]
+                if wanted <= there or (name, gamma) in long:
                     continue
                 start = time.perf_counter()
                 try:
-                    contest = Contest(name, seed, gamma, options, environments, history)
+                    contest = Contest(name, seed, gamma, options, environments, history, there)
                 except ValueError as error:
                     print(f"{name}: left out: {error}")
                     continue
@@ -195,10 +265,35 @@ def main() -> int:
                 for row in contest.runs():
                     print(line(row), flush=True)
                     rows.append(row)
+                    if row.solver == OURS and row.seconds > LONG:
+                        long.add((name, gamma))  # and needs no other seeds
                     wrong += row.status in ("not accurate", "BOUND VIOLATED") and row.solver == OURS
                 append_rows(path, [asdict(row) for row in rows])
+                write_ratios(options.out)
     print(f"\n{path}")
     return int(wrong > 0)
+
+
+def compile_kernels(options: argparse.Namespace) -> None:
+    """Let the project compile what it has not compiled yet, so that no solve is ended for that."""
+    print("compiling what is not compiled ...", flush=True)
+    methods = dict.fromkeys([*options.methods, *planners.METHODS])
+    for name in SAMPLES:
+        model = family(name)(0)
+        with tempfile.TemporaryDirectory() as folder:
+            paths = write_model(Path(folder), model, tables_of(model))
+            for path, threads in product(dict.fromkeys(paths), dict.fromkeys([1, options.threads])):
+                with Worker(
+                    sys.executable,
+                    "aggmaze_adapter",
+                    path,
+                    0.99,
+                    timeout=COMPILING,
+                    threads=threads,
+                ) as worker:
+                    for method in methods:
+                        with suppress(FailedError):
+                            worker.solve({"method": method, "num_threads": threads}, 0.0, 1e-4)
 
 
 def line(run: Run) -> str:
@@ -220,7 +315,7 @@ def write_setup(options: argparse.Namespace, environments: dict[str, Environment
     before = json.loads(path.read_text()) if options.resume and path.exists() else {}
     versions = {name: made.versions for name, made in environments.items()}
     setup = {
-        "commands": [*before.get("commands", []), command(sys.argv[1:])],
+        "commands": [*dict.fromkeys([*before.get("commands", []), command(sys.argv[1:])])],
         "date": time.strftime("%Y-%m-%d"),
         "machine": machine(),
         "python": platform.python_version(),

@@ -19,12 +19,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from _machine import machine_line
 from _models import tables_of, write_model, write_moves
 from _output import write_rows
+from _results import slope
 from _workers import FailedError, Worker
-from families import Model, garnet, maze, tandem_queue, terrain
+from families import (
+    Model,
+    birth_death,
+    frozen_lake,
+    garnet,
+    grid_without_goal,
+    inventory,
+    maze,
+    tandem_queue,
+    terrain,
+    torus_walk,
+)
 
 import planners
 from aggmaze import MoveMDP
@@ -38,6 +49,12 @@ GROWING: dict[str, Callable[[int], Model]] = {
     "slip-terrain-6d": lambda n: terrain(round(n ** (1 / 6)), 0, num_axes=6, p=0.95),
     "garnet": partial(garnet, num_actions=4, branching=5, seed=0),
     "tandem-queue": lambda n: tandem_queue(round(n**0.5), 0),
+    "birth-death": partial(birth_death, seed=0),
+    "inventory": partial(inventory, seed=0),
+    "frozen-lake": lambda n: frozen_lake(round(n**0.5), 0),
+    "torus-walk": lambda n: torus_walk(round(n**0.5), 0),
+    "grid-without-goal": lambda n: grid_without_goal(round(n**0.5), 0),
+    "slip-grid-without-goal": lambda n: grid_without_goal(round(n**0.5), 0, p=0.9),
 }
 
 
@@ -62,11 +79,6 @@ def measure(
         "bytes": 1e6 * (max(answer["peak_mb"] for answer in answers) - worker.before_mb),
         "iterations": answers[-1]["iterations"],
     }
-
-
-def slope(x: Sequence[float], y: Sequence[float]) -> float:
-    """Return the slope of the straight line through the logarithms."""
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0]) if len(x) > 1 else float("nan")
 
 
 def slopes(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -104,7 +116,7 @@ def main() -> None:
         "--methods", nargs="+", choices=["auto", *planners.METHODS], default=["auto"]
     )
     parser.add_argument("--states", nargs="+", type=float, default=[1e4, 1e5, 1e6])
-    parser.add_argument("--gammas", nargs="+", type=float, default=[0.95, 0.99, 0.999])
+    parser.add_argument("--gammas", nargs="+", type=float, default=[0.95, 0.99, 0.999, 0.9999])
     parser.add_argument("--gamma", type=float, default=0.99, help="at which states grow")
     parser.add_argument("--size", type=float, default=1e5, help="states at which gamma grows")
     parser.add_argument("--tol", type=float, default=1e-6)

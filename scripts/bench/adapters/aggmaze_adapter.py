@@ -1,13 +1,19 @@
-"""The project itself: `planners.solve` on the model as the project keeps it."""
+"""The project itself: `planners.solve` on the model as the project keeps it.
+
+It is the checkout that this file lies in, wherever another may be installed.
+"""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from outcome import Outcome, Solve
 from tables import Tables
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 import planners
 from aggmaze import MoveMDP, TabularMDP
 
