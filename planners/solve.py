@@ -33,6 +33,7 @@ from planners.kernels.threads import check_num_threads
 from planners.policies import greedy_policy, model_values
 from planners.result import KEYBOARD, SolveResult, Status
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
+from planners.solvers.auto_policy_iteration import AutoPolicyIteration
 from planners.solvers.base import Solver
 from planners.solvers.basin_aggregation import BasinAggregation, BasinAggregationOptions
 from planners.solvers.fixed_aggregation import FixedAggregation, FixedAggregationOptions
@@ -240,11 +241,14 @@ def solve(
     budget = Budget(tol, atol, num_iterations, num_updates, time_limit)
     if budget.has_tolerance:
         certifier.check_attainable(budget.tol if budget.atol is None else None)
+    solver = entry.solver(engine, **arguments)
+    if reason and method == "modified_policy_iteration":
+        solver = AutoPolicyIteration(engine, budget.tol if budget.tol else DEFAULT_TOL)
     run: Run | None = None
     try:
         with interruptible():
             run = iterate(
-                entry.solver(engine, **arguments),
+                solver,
                 start,
                 certifier,
                 budget,
@@ -253,6 +257,8 @@ def solve(
                 certify_every=certify == "every",
                 callback=callback,
             )
+            if isinstance(solver, AutoPolicyIteration) and solver.reason:
+                method, reason = solver.method, f"{reason}; {solver.reason}"
             return _result(method, reason, lowered, engine, run, clock)
     except KeyboardInterrupt:
         if run is None:

@@ -1,7 +1,9 @@
 """The equations ``(I - gamma P_pi) x = r`` of policies that change little by little.
 
-They are solved by elimination in many levels (`linear.multilevel`), which is exact on lines, trees
-and stars, and elsewhere the preconditioner of BiCGSTAB.
+Where few entries fill in, they are eliminated exactly (`linear.sparse_elimination`): on lines,
+bands and trees, where policies mostly lead one way, and in the plane up to some size.  Elsewhere
+elimination in many levels (`linear.multilevel`) is the preconditioner of BiCGSTAB.  Which it is
+follows from counted work, which the pattern of the policy's rows foretells.
 """
 
 from __future__ import annotations
@@ -13,11 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planners.engine import LocalEngine
+from planners.kernels.vectors import sup_norm
 from planners.linear.bicgstab import bicgstab
+from planners.linear.elimination_tree import analyse
 from planners.linear.multilevel import MultilevelElimination
 from planners.linear.policy_matrix import PolicyMatrix, multiply, policy_matrix
+from planners.linear.rows import Rows
+from planners.linear.sparse_elimination import Factors, PatternError
 
-# Up to this part of the states with a new action, the elimination for the last policy serves.
+# Factors are cheap that take no more work than this for an entry of the matrix.
+_CHEAP = 40
+# Exact factors may have so many entries, and take so many products, for an entry of the matrix:
+# elimination in levels and a few steps of BiCGSTAB take about as long.
+_MOST_ENTRIES, _MOST_OPERATIONS = 30, 400
+# Work for an entry, in those of a sweep: of an analysis, and of elimination in levels.
+_ANALYSIS_WORK, _ELIMINATION_WORK = 30, 20
+# Up to this part of the states with a new action, what was made for the last policy may serve.
 _FEW = 1e-3
 
 
@@ -39,6 +52,26 @@ class Solution(NamedTuple):
     num_sweeps: int
 
 
+def is_cheap(engine: LocalEngine, policy: NDArray[np.int32]) -> bool:
+    """Whether the equations of a policy are solved exactly in the time of a few sweeps.
+
+    Parameters
+    ----------
+    engine : LocalEngine
+    policy : ndarray of int32, shape (S,)
+    """
+    starts, columns, _, slack, _ = policy_matrix(engine, policy)
+    size = len(slack) + len(columns)
+    analysis = analyse(
+        starts,
+        columns,
+        most_entries=_CHEAP * size,
+        most_operations=_CHEAP * size,
+        checkpoint=engine.checkpoint,
+    )
+    return analysis is not None and analysis.factor_work <= _CHEAP * size
+
+
 class PolicyEquations:
     """Equations of the policies of one model.
 
@@ -50,24 +83,33 @@ class PolicyEquations:
     def __init__(self, engine: LocalEngine) -> None:
         self._engine = engine
         self._policy: NDArray[np.int32] | None = None
+        self._matrix: PolicyMatrix
+        self._factors: Factors | None = None
+        self._factor_work = self._solve_work = 0
+        # Policies to let go by before the next is analysed, and after the next that fills in.
+        self._num_to_skip, self._next_skip = 0, 1
+        self._elimination: MultilevelElimination | None = None
         # The policy whose matrix was eliminated.
         self._eliminated: NDArray[np.int32] | None = None
-        self._matrix: PolicyMatrix
-        self._elimination: MultilevelElimination
 
-    def follow(self, policy: NDArray[np.int32]) -> None:
-        """Take up a policy, shape (S,); the array is copied."""
+    def follow(self, policy: NDArray[np.int32]) -> int:
+        """Take up a policy; return the work of it, in sweeps by the policy.
+
+        Parameters
+        ----------
+        policy : ndarray of int32, shape (S,)
+            Of available actions; the array is copied.
+        """
         if self._policy is not None and np.array_equal(policy, self._policy):
-            return
+            return 0
+        fits = self._policy is not None and self._is_near(policy, self._policy)
+        self._policy = None
         self._matrix = policy_matrix(self._engine, policy)
+        work = self._factor(fits)
+        if self._factors is None:
+            work += self._eliminate(policy)
         self._policy = policy.copy()
-        if self._eliminated is not None:
-            num_changed = np.count_nonzero(policy != self._eliminated)
-            if num_changed <= _FEW * self._engine.num_states:
-                return
-        self._eliminated = None
-        self._elimination = MultilevelElimination(self._matrix, self._engine.checkpoint)
-        self._eliminated = self._policy
+        return math.ceil(work / self._size)
 
     def solve(self, right: NDArray[np.float64], *, reduction: float, most_steps: int) -> Solution:
         """Solve for the policy that was taken up last.
@@ -80,10 +122,68 @@ class PolicyEquations:
         most_steps : int
             Most steps of BiCGSTAB, of two applications each.
         """
+        if self._factors is not None:
+            values = self._factors.solve(right)
+            reduction = 0.0 if math.isfinite(sup_norm(values)) else math.inf
+            return Solution(values, reduction, math.ceil(self._solve_work / self._size))
+        assert self._elimination is not None
         found = bicgstab(self._apply, right, reduction=reduction, most_steps=most_steps)
-        size = max(1, len(self._matrix.entries))
-        work = 2 * found.num_steps * (1 + self._elimination.num_entries / size)
-        return Solution(found.values, found.reduction, math.ceil(work))
+        work = 2 * found.num_steps * (self._size + self._elimination.num_entries)
+        return Solution(found.values, found.reduction, math.ceil(work / self._size))
+
+    @property
+    def _size(self) -> int:
+        """Work of a sweep by the policy."""
+        return len(self._matrix.slack) + len(self._matrix.entries)
+
+    def _is_near(self, policy: NDArray[np.int32], other: NDArray[np.int32]) -> bool:
+        """Whether few states have another action."""
+        return bool(np.count_nonzero(policy != other) <= _FEW * self._engine.num_states)
+
+    def _factor(self, fits: bool) -> int:
+        """Factor the matrix exactly if it does not fill in; return the work of that.
+
+        ``fits`` says whether the last order of elimination may serve.
+        """
+        starts, columns, entries, slack, _ = self._matrix
+        rows = Rows(starts, columns, entries)
+        if self._factors is not None and fits:
+            try:
+                if self._factors.load(rows, 1.0, slack):
+                    return self._factor_work
+            except PatternError:
+                pass
+        self._factors = None
+        if self._num_to_skip > 0:
+            self._num_to_skip -= 1
+            return 0
+        size, checkpoint = self._size, self._engine.checkpoint
+        analysis = analyse(
+            starts,
+            columns,
+            most_entries=_MOST_ENTRIES * size,
+            most_operations=_MOST_OPERATIONS * size,
+            checkpoint=checkpoint,
+        )
+        work = _ANALYSIS_WORK * size
+        if analysis is not None:
+            factors = Factors(analysis, checkpoint)
+            self._factor_work, self._solve_work = analysis.factor_work, analysis.solve_work
+            work += self._factor_work
+            if factors.load(rows, 1.0, slack):
+                self._factors = factors
+        if self._factors is None:
+            self._num_to_skip, self._next_skip = self._next_skip, 2 * self._next_skip
+        return work
+
+    def _eliminate(self, policy: NDArray[np.int32]) -> int:
+        """Eliminate in levels, if the last elimination does not serve; return the work of it."""
+        if self._eliminated is not None and self._is_near(policy, self._eliminated):
+            return 0
+        self._eliminated = None
+        self._elimination = MultilevelElimination(self._matrix, self._engine.checkpoint)
+        self._eliminated = policy.copy()
+        return _ELIMINATION_WORK * self._elimination.num_entries
 
     def _apply(
         self,
@@ -91,6 +191,7 @@ class PolicyEquations:
         smoothed: NDArray[np.float64],
         image: NDArray[np.float64],
     ) -> None:
+        assert self._elimination is not None
         self._engine.checkpoint()
         self._elimination.apply(direction, smoothed)
         multiply(self._matrix, smoothed, image)

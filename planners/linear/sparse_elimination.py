@@ -83,7 +83,7 @@ class Factors:
         self._rows: Rows | None = None
         self._gamma = 0.0
 
-    def load(self, rows: Rows, gamma: float) -> bool:
+    def load(self, rows: Rows, gamma: float, slack: NDArray[np.float64] | None = None) -> bool:
         """Factor the equations of a policy.
 
         Parameters
@@ -92,6 +92,9 @@ class Factors:
             P, S by S, with probabilities; the rows of terminal states are empty.
         gamma : float
             Discount in [0, 1].
+        slack : ndarray of float, shape (S,), optional
+            The sums of the rows of A, where they are known without subtractions; loops of states to
+            themselves are then not read.  By default what rows of probabilities lack of 1 counts.
 
         Returns
         -------
@@ -111,7 +114,10 @@ class Factors:
         num_supernodes = len(blocks.firsts) - 1
         sums = np.empty(len(blocks.order))
         self._checkpoint()
-        outcome = _assemble(rows, gamma, blocks, values, sums)
+        if slack is None:
+            slack = np.empty(len(sums))
+            _row_sums(rows, gamma, slack)
+        outcome = _assemble(rows, gamma, readonly(slack), blocks, values, sums)
         if outcome == _OUTSIDE:
             raise PatternError("these rows do not fit the ones that were analysed")
         if outcome == _NO_VALUE:
@@ -192,7 +198,16 @@ def _place(tails, lo, hi, position):
 
 
 @njit(cache=True, nogil=True)
-def _assemble(rows, gamma, blocks, values, sums):
+def _row_sums(rows, gamma, slack):
+    """Write the sums of the rows of A."""
+    starts, _, entries = rows
+    for s in range(len(slack)):
+        missing = missing_probability(entries, starts[s], starts[s + 1])
+        slack[s] = (1.0 - gamma) + gamma * missing
+
+
+@njit(cache=True, nogil=True)
+def _assemble(rows, gamma, slack, blocks, values, sums):
     """Write ``gamma P`` within components, and the sums of the rows of A within them."""
     starts, columns, entries = rows
     components, order, positions, firsts, owners, tail_starts, tails, offsets = blocks
@@ -239,8 +254,7 @@ def _assemble(rows, gamma, blocks, values, sums):
                         return _OUTSIDE
                     place = offsets[other] + width * (width + size) + row * size + column
                 values[place] += gamma * p
-            missing = missing_probability(entries, starts[s], starts[s + 1])
-            sums[i] = (1.0 - gamma) + gamma * (missing + ends)
+            sums[i] = slack[s] + gamma * ends
             if not sums[i] >= 0.0:
                 return _NO_VALUE
     return _FITS

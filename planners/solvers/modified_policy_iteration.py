@@ -111,6 +111,11 @@ class ModifiedPolicyIteration:
             self._directions = directions(engine.model, grid_shape(engine.model))
         self._phase = _Phase(starts_plain=absorbing, never_plain=options.inner_sweeps is not None)
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether sweeps by a policy have reduced what is left of a correction slowly."""
+        return isinstance(self._evaluation, _Adaptive) and self._evaluation.num_slow > 0
+
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Make one round: a correction towards the policy's value, and a full sweep."""
         plain = self._phase.plain()
@@ -258,7 +263,8 @@ class _Adaptive:
         self._zeros = self._start
         # Logarithm of the reduction for the work of a sweep, where GMRES was tried.
         self._gmres_speed: float | None = None
-        self._num_slow = 0
+        #: Corrections in which sweeps were slow.
+        self.num_slow = 0
 
     def correct(
         self,
@@ -314,11 +320,11 @@ class _Adaptive:
         if speed > -math.log(_SLOW_RATE):
             increment, more = self._sweeps(increment, goal, self._most_sweeps - num_sweeps)
             return increment, num_sweeps + more
-        self._num_slow += 1
+        self.num_slow += 1
         krylov = (
             self._gmres_speed is None
             or self._gmres_speed > speed
-            or self._num_slow % _GMRES_EVERY == 0
+            or self.num_slow % _GMRES_EVERY == 0
         )
         while size > goal and num_sweeps < self._most_sweeps:
             before = size

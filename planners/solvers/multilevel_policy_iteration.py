@@ -37,7 +37,7 @@ from planners.solvers.base import Step
 from planners.solvers.rescue import Rescue
 from planners.sweeps.action_elimination import successive_sweeps
 
-STARTS = ("coarse", "given")
+STARTS = ("auto", "coarse", "given")
 
 # Models of so many states have no coarser one, and are solved in so many rounds at most; coarser
 # models of more states are, in so many, or until less than a part of the states have a new action.
@@ -57,14 +57,14 @@ class MultilevelPolicyIterationOptions:
 
     Parameters
     ----------
-    start : {"coarse", "given"}
-        ``"coarse"`` begins on coarser models where ``V0`` is 0; ``"given"`` always begins with
-        ``V0``.
+    start : {"auto", "coarse", "given"}
+        ``"coarse"`` begins on coarser models, ``"given"`` with ``V0``, and ``"auto"`` with ``V0``
+        where that is not 0.
     num_sweeps : int
         Full sweeps after a correction, at least 1.
     """
 
-    start: str = "coarse"
+    start: str = "auto"
     num_sweeps: int = 5
 
     def __post_init__(self) -> None:
@@ -98,7 +98,8 @@ class MultilevelPolicyIteration:
         self._num_sweeps = self._num_coarse_updates = 0
         if self._last is None:
             self._argument[:] = V
-            if self._options.start == "coarse" and not V.any():
+            start = self._options.start
+            if start == "coarse" or (start == "auto" and not V.any()):
                 self._start(out)
             sweep = self._sweep(out)
         elif self._rescue.plain:
@@ -159,7 +160,7 @@ class MultilevelPolicyIteration:
     def _correct(self, policy: NDArray[np.int32], image: NDArray[np.float64], last: Sweep) -> None:
         """Add to what was swept what it lacks of the policy's value; ``image`` is used up."""
         image -= self._argument
-        self._equations.follow(policy)
+        self._num_sweeps += self._equations.follow(policy)
         found = self._equations.solve(image, reduction=self._reduction, most_steps=_MOST_STEPS)
         self._num_sweeps += found.num_sweeps
         correction = found.values if found.reduction < 1.0 else image

@@ -1,0 +1,116 @@
+"""Modified policy iteration that goes over to the multilevel kind where that will be less work.
+
+Sweeps by a policy are the cheapest way to its value where the chain mixes fast, and no way to it
+where news travels far.  Which of the two a model is shows soon: modified policy iteration begins,
+and two things end it, both counted in sweeps and never by a clock.
+
+- Its sweeps are slow, and the equations of the policy are solved exactly in the time of a few of
+  them (`linear.policy_equations.is_cheap`): lines, bands, policies that mostly lead one way.
+- At the rate at which the bound has fallen, it would take more work than
+  `solvers.multilevel_policy_iteration` takes in most models.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planners.engine import LocalEngine
+from planners.linear.policy_equations import is_cheap
+from planners.solvers.base import Solver, Step
+from planners.solvers.modified_policy_iteration import (
+    ModifiedPolicyIteration,
+    ModifiedPolicyIterationOptions,
+)
+from planners.solvers.multilevel_policy_iteration import (
+    MultilevelPolicyIteration,
+    MultilevelPolicyIterationOptions,
+)
+
+# Sweeps before the work that is left is foretold, and what is too much.
+_LEAST_SWEEPS, _MOST_SWEEPS_LEFT = 400, 3000
+# A relative bound below which V is a better start than a coarser model gives.
+_NEAR = 0.1
+
+
+class AutoPolicyIteration:
+    """Modified policy iteration, and where that is slow multilevel policy iteration.
+
+    Parameters
+    ----------
+    engine : LocalEngine
+    tol : float
+        Accuracy to come to, relative to max|V|.
+    """
+
+    def __init__(self, engine: LocalEngine, tol: float) -> None:
+        self._engine = engine
+        self._tol = tol
+        #: Name of the method in use.
+        self.method = "modified_policy_iteration"
+        #: Why it took the place of the first; empty while it did not.
+        self.reason = ""
+        self._modified = ModifiedPolicyIteration(engine, ModifiedPolicyIterationOptions())
+        self._solver: Solver = self._modified
+        self._some_terminal = bool(engine.terminal.any())
+        self._has_looked = False
+        self._num_iterations = self._num_sweeps = 0
+        # Sweeps made, and the bound relative to the largest value, after each iteration.
+        self._progress: list[tuple[int, float]] = []
+
+    def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
+        """Make an iteration of the method in use."""
+        if self._solver is not self._modified:
+            return self._solver.step(V, out)
+        reason = self._reason_to_change(V, out)
+        if reason:
+            self.reason = f"{reason} after {self._num_iterations} iterations"
+            self.method = "multilevel_policy_iteration"
+            start = "given" if self._progress[-1][1] < _NEAR else "coarse"
+            self._solver = MultilevelPolicyIteration(
+                self._engine, MultilevelPolicyIterationOptions(start=start)
+            )
+            return self._solver.step(V, out)
+        step = self._modified.step(V, out)
+        self._see(step)
+        return step
+
+    def _reason_to_change(self, V: NDArray[np.float64], room: NDArray[np.float64]) -> str:
+        """Return why another method is to take over, if it is."""
+        if self._modified.is_slow and not self._has_looked:
+            self._has_looked = True
+            policy = np.zeros(len(V), dtype=np.int32)
+            self._engine.sweep(V, room, policy)
+            if is_cheap(self._engine, policy):
+                return "sweeps by a policy are slow, and its equations solved at once"
+        if self._num_sweeps >= _LEAST_SWEEPS and self._sweeps_left() > _MOST_SWEEPS_LEFT:
+            return "the bound fell slowly"
+        return ""
+
+    def _sweeps_left(self) -> float:
+        """Return how many sweeps are left at the rate of the last half of them."""
+        now, bound = self._progress[-1]
+        if not bound > self._tol:
+            return 0.0
+        before, larger = next(
+            (sweeps, size) for sweeps, size in self._progress if 2 * sweeps >= now
+        )
+        if not bound < larger or now == before:
+            return math.inf
+        return (now - before) * math.log(bound / self._tol) / math.log(larger / bound)
+
+    def _see(self, step: Step) -> None:
+        self._num_iterations += 1
+        self._num_sweeps += step.num_sweeps
+        sweep = step.sweep
+        assert sweep is not None
+        low, high = sweep.residual_low, sweep.residual_high
+        if self._some_terminal or sweep.in_place:
+            low, high = min(low, 0.0), max(high, 0.0)
+        gamma = self._engine.gamma
+        width = gamma / (1 - gamma) * (high - low) / 2
+        middle = 0.0 if self._some_terminal else gamma / (1 - gamma) * (high + low) / 2
+        size = max(abs(sweep.low + middle), abs(sweep.high + middle))
+        self._progress.append((self._num_sweeps, width / size if size > 0 else math.inf))
