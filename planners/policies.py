@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from aggmaze.arrays import readonly
 from aggmaze.checks import as_float, check_gamma, is_real
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
@@ -18,6 +19,8 @@ from planners.adapters import as_model
 from planners.bellman import local_engine
 from planners.engine import Engine
 from planners.kernels.compiling import interruptible
+from planners.kernels.tables import moves_of
+from planners.linear.shortest_paths import distances_on_grid
 from planners.result import SolveResult
 
 
@@ -99,27 +102,33 @@ def greedy_policy(
         taken; with ``tie = slack`` that is the one of lowest index.
     """
 
-    def distances() -> NDArray[np.float64]:
-        steps = steps_to_terminal(engine.model)
+    def distances() -> NDArray[np.int32]:
+        if engine.steps_to_terminal is None:
+            engine.steps_to_terminal = steps_to_terminal(engine.model)
+        steps = engine.steps_to_terminal
         # A state that cannot arrive counts as farther than any that can.
-        return np.where(steps < 0, engine.num_states, steps).astype(np.float64)
+        return steps if steps.min() >= 0 else np.where(steps < 0, np.int32(len(steps)), steps)
 
     return engine.greedy(V, distances, slack, tie)
 
 
-def steps_to_terminal(model: Model) -> NDArray[np.int64]:
+def steps_to_terminal(model: Model) -> NDArray[np.int32]:
     """Return the fewest steps in which each state can reach a terminal one, shape (S,).
 
     A step counts as possible with an available action and positive probability; -1 where no
     terminal state can be reached.
     """
+    if isinstance(model, MoveMDP):
+        distances = distances_on_grid(moves_of(model), readonly(model.terminal))
+        if distances is not None:
+            return distances
     distances, _ = distances_to(model.successor_graph(), np.flatnonzero(model.terminal))
     return distances
 
 
 def distances_to(
     graph: sp.csr_array, targets: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the fewest steps from each state to a target, and which target that is.
 
     Parameters
@@ -134,7 +143,7 @@ def distances_to(
         -1 where no target can be reached; ``nearest`` is an index into ``targets``.
     """
     backwards = graph.T.tocsr()
-    distances, nearest = (np.full(graph.shape[0], -1, dtype=np.int64) for _ in range(2))
+    distances, nearest = (np.full(graph.shape[0], -1, dtype=np.int32) for _ in range(2))
     _breadth_first(
         backwards.indptr.astype(np.int64),
         backwards.indices.astype(np.int32),
@@ -184,7 +193,7 @@ def _breadth_first(indptr, indices, sources, distances, nearest):
     Ctrl-C while numba makes arrays of what a kernel returns is no KeyboardInterrupt.
     """
     num_states = len(indptr) - 1
-    queue = np.empty(num_states, dtype=np.int64)
+    queue = np.empty(num_states, dtype=np.int32)
     count = 0
     for i in range(len(sources)):
         if distances[sources[i]] < 0:
