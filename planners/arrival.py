@@ -17,13 +17,20 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
+from aggmaze.arrays import readonly
 from aggmaze.checks import check_time_limit
+from aggmaze.models.moves import MoveMDP
+from aggmaze.models.tabular import TabularMDP
 from planners.adapters import as_model
 from planners.budget import Clock
 from planners.kernels.compiling import interruptible
 from planners.kernels.pieces import UNIT_ROUNDOFF
+from planners.kernels.tables import moves_of
+from planners.kernels.vectors import sup_norm
 from planners.linear.chain import ChainEquations, Solution
-from planners.policies import distances_to, policy_model, steps_to_terminal
+from planners.linear.move_equations import MoveEquations, Residual
+from planners.linear.paths import PathEnds, ends_of_paths
+from planners.policies import available_actions, distances_to, policy_model, steps_to_terminal
 from planners.result import SolveResult
 
 # Expected steps are called exact within this relative error.
@@ -143,23 +150,36 @@ def arrival(
     check_time_limit(time_limit)
     watch = _Watch(time_limit, callback)
     model = as_model(model_or_env)
-    chain = policy_model(model, policy)
-    graph = chain.successor_graph()
-    # Where an entry is listed twice, scipy's search for strong components may never end.
-    graph.sum_duplicates()
+    distances = steps_to_terminal(model)
     inside = ~model.terminal
-    attractors = _attractors(graph, model.terminal)
-    members = np.concatenate([*attractors, np.empty(0, dtype=np.int64)])
-    distances, nearest = distances_to(graph, members)
-    arrives = distances < 0
-    owner = np.repeat(np.arange(len(attractors)), [len(states) for states in attractors])
     num_inside = int(np.count_nonzero(inside))
-    basins = np.bincount(owner[nearest[~arrives]], minlength=len(attractors))
+    actions = available_actions(model, policy) if isinstance(model, MoveMDP) else None
+    chain: TabularMDP | None = None
+    if isinstance(model, MoveMDP) and actions is not None and model.p == 1.0:
+        ends, steps_of_paths = ends_of_paths(moves_of(model), readonly(model.terminal), actions)
+    elif isinstance(model, MoveMDP) and actions is not None and (distances >= 0).all():
+        # Whatever is chosen, any move may happen: all get where some do.
+        ends, steps_of_paths = PathEnds([], np.full(model.num_states, -1, dtype=np.int32)), None
+    else:
+        chain = policy_model(model, policy)
+        ends, steps_of_paths = _ends(chain, model.terminal), None
+    arrives = ends.nearest < 0
+    basins = np.bincount(ends.nearest[~arrives], minlength=len(ends.attractors))
     order = np.argsort(-basins, kind="stable")
-    farthest = steps_to_terminal(model).max()
     listed = model.num_listed_states
     started = float(model.initial[arrives].sum())
-    steps = _expected_steps(chain.transitions, model.terminal, arrives, model.initial, watch)
+    starts = np.flatnonzero(arrives & (model.initial > 0.0))
+    steps: tuple[float, bool] | None = None
+    if len(starts):
+        weights = model.initial[starts] / model.initial[starts].sum()
+        if steps_of_paths is not None:
+            steps = float(weights @ steps_of_paths[starts]), True
+        elif isinstance(model, MoveMDP) and actions is not None and chain is None:
+            steps = _expected_steps_of_moves(model, actions, starts, weights, watch)
+        else:
+            assert chain is not None
+            fixed = model.terminal | ~arrives
+            steps = _expected_steps(chain.transitions, fixed, starts, weights, watch)
     return Arrival(
         arrives=arrives[:listed],
         # A sum of probabilities may miss 1 by rounding.
@@ -167,8 +187,8 @@ def arrival(
         share_of_states=np.count_nonzero(arrives & inside) / num_inside if num_inside else 1.0,
         expected_steps=None if steps is None else steps[0],
         expected_steps_exact=steps is None or steps[1],
-        attractors=tuple(Attractor(attractors[i], basins[i] / num_inside) for i in order),
-        farthest=max(0, int(farthest)),
+        attractors=tuple(Attractor(ends.attractors[i], basins[i] / num_inside) for i in order),
+        farthest=max(0, int(distances.max())),
     )
 
 
@@ -192,6 +212,19 @@ class _Watch:
         return stop
 
 
+def _ends(chain: TabularMDP, terminal: NDArray[np.bool_]) -> PathEnds:
+    """Return where a chain settles without arriving."""
+    graph = chain.successor_graph()
+    # Where an entry is listed twice, scipy's search for strong components may never end.
+    graph.sum_duplicates()
+    attractors = _attractors(graph, terminal)
+    members = np.concatenate([*attractors, np.empty(0, dtype=np.int64)])
+    _, nearest = distances_to(graph, members)
+    owner = np.repeat(np.arange(len(attractors)), [len(states) for states in attractors])
+    nearest[nearest >= 0] = owner[nearest[nearest >= 0]]
+    return PathEnds(attractors, nearest)
+
+
 def _attractors(graph: sp.csr_array, terminal: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
     """Return the closed classes that are not terminal states, by their least state.
 
@@ -212,28 +245,54 @@ def _attractors(graph: sp.csr_array, terminal: NDArray[np.bool_]) -> list[NDArra
 
 def _expected_steps(
     transitions: sp.csr_array,
-    terminal: NDArray[np.bool_],
-    arrives: NDArray[np.bool_],
-    initial: NDArray[np.float64],
+    fixed: NDArray[np.bool_],
+    starts: NDArray[np.int64],
+    weights: NDArray[np.float64],
     watch: Callable[[], object],
-) -> tuple[float, bool] | None:
+) -> tuple[float, bool]:
     """Return the expected steps, or what they exceed, and whether they are exact.
 
     The steps are ``v = 1 + P v`` in states that arrive.  From ``v <= (1 + d) + P v`` follows that v
     is at most ``1 + d`` times the true steps, since those solve the same equations with ``1 + d``
     for 1; and from ``v >= (1 - d) + P v`` that it is at least ``1 - d`` times them.
     """
-    weights = np.where(arrives, initial, 0.0)
-    if weights.sum() == 0:
-        return None
-    weights /= weights.sum()
-    equations = ChainEquations(transitions, terminal | ~arrives, 1.0)
-    ones = np.ones(len(terminal))
+    equations = ChainEquations(transitions, fixed, 1.0)
+    ones = np.ones(len(fixed))
     found = equations.solve(ones, max_value=_MOST_EXPECTED_STEPS, watch=watch)
     if max(_excess(found), found.residual_high + found.rounding) <= _STEP_TOLERANCE:
-        return float(weights @ found.values), True
+        return float(weights @ found.values[starts]), True
     bounds = (found, equations.rise(ones, _RISING_STEPS))
-    return max(float(weights @ bound.values) / (1.0 + _excess(bound)) for bound in bounds), False
+    return max(_at_most(bound, starts, weights) for bound in bounds), False
+
+
+def _expected_steps_of_moves(
+    model: MoveMDP,
+    actions: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    watch: Callable[[], object],
+) -> tuple[float, bool]:
+    """Return the same where every state arrives, straight from the tables of the model."""
+    equations = MoveEquations(moves_of(model), actions, 1.0, count_steps=True, watch=watch)
+
+    def solution(values: NDArray[np.float64], residual: Residual) -> Solution:
+        rounding = equations.rounding(sup_norm(values))
+        return Solution(values, residual.low, residual.high, rounding)
+
+    values = np.zeros(model.num_states)
+    residual = equations.solve(
+        values, lambda size: 0.5 * _STEP_TOLERANCE, max_value=_MOST_EXPECTED_STEPS
+    )
+    found = solution(values, residual)
+    if max(_excess(found), found.residual_high + found.rounding) <= _STEP_TOLERANCE:
+        return float(weights @ values[starts]), True
+    bounds = (found, solution(*equations.rise(_RISING_STEPS)))
+    return max(_at_most(bound, starts, weights) for bound in bounds), False
+
+
+def _at_most(found: Solution, starts: NDArray[np.int64], weights: NDArray[np.float64]) -> float:
+    """Return a number that the expected steps reach or exceed, of values that may exceed them."""
+    return float(weights @ found.values[starts]) / (1.0 + _excess(found))
 
 
 def _excess(steps: Solution) -> float:

@@ -21,8 +21,8 @@ MOST_MOVES = 12
 # How much more often a move happens if it is chosen, where a distance of one more is more than what
 # is rounded off the mean of distances.
 _LEAST_SHARE = 1e-6
-# A distance and the number of a move, in one integer; and one larger than any.
-_MOVE_BITS, _FAR_OFF = 20, 1 << 62
+# A distance times this and the number of a move are one integer; and one larger than any.
+_PLACES, _FAR_OFF = 1 << 20, 1 << 62
 
 
 @njit(cache=True, inline="always")
@@ -369,7 +369,7 @@ def greedy(moves, gamma, V, distances, margins, policy, lo, hi):
     """
     successors, costs, chosen, every = moves.successors, moves.costs, moves.chosen, moves.every
     num_moves = costs.shape[1]
-    slack, tie = margins
+    slack, _ = margins
     in_order = chosen[1:].min() > _LEAST_SHARE
     Q = np.empty(num_moves)
     steps = np.empty(num_moves)
@@ -385,16 +385,16 @@ def greedy(moves, gamma, V, distances, margins, policy, lo, hi):
                 n += 1 if cost < np.inf else 0
                 least = Q[m] if Q[m] < least else least
             # Without branches: the two least of the distances, each with its move.
-            nearest = second = _FAR_OFF
+            nearest = second = np.int64(_FAR_OFF)
             for m in range(num_moves):
                 close = (chosen[n] * (Q[m] - least) <= slack) & (Q[m] < np.inf)
-                place = (np.int64(distances[successors[s, m]]) << _MOVE_BITS) + m
-                place = place if close else _FAR_OFF
+                place = np.int64(distances[successors[s, m]]) * _PLACES + m
+                place = place if close else np.int64(_FAR_OFF)
                 other = place if place > nearest else nearest
                 nearest = place if place < nearest else nearest
                 second = other if other < second else second
-            if nearest >> _MOVE_BITS < second >> _MOVE_BITS:
-                policy[s] = nearest & ((1 << _MOVE_BITS) - 1)
+            if nearest // _PLACES < second // _PLACES:
+                policy[s] = nearest % _PLACES
                 continue
         n = _actions(moves, gamma, V, s, Q)
         total = 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -153,7 +153,7 @@ class _Search(NamedTuple):
     is_paired: bool
     is_grid: bool
     offsets: NDArray[np.int64]
-    places: NDArray[np.uint8] | NDArray[np.uint32]
+    places: NDArray[Any]
     queue: NDArray[np.int32]
     num_seeds: int
     counts: tuple[int, int, int]
@@ -164,8 +164,7 @@ class _Search(NamedTuple):
         num_states, num_moves = moves.successors.shape
         queue = np.empty(num_states + 1, dtype=np.int32)
         offsets = np.zeros(num_moves, dtype=np.int64)
-        kind = np.uint8 if num_moves <= 4 else np.uint32
-        places = np.empty(num_states, dtype=kind)
+        places: NDArray[Any] = np.empty(num_states, np.uint8 if num_moves <= 4 else np.uint32)
         num_seeds, num_astray, *counts = _survey_moves(moves, terminal, offsets, queue, places)
         is_paired = num_moves in range(2, _MOST_MOVES + 1, 2)
         is_grid = is_paired and num_astray == 0
@@ -276,16 +275,14 @@ def _go_back(moves, terminal, is_grid, offsets, places, queue, num_seeds, distan
             for m in range(num_moves):
                 # The state from which the move opposite to m may lead here.
                 back = m ^ 1
-                s = np.uint64(np.int64(t) - offsets[back])
-                if not is_grid:
-                    s = np.uint64(successors[t, m])
-                if s < np.uint64(num_states):
-                    place = np.int64(places[s])
+                origin = np.int64(t) - offsets[back] if is_grid else np.int64(successors[t, m])
+                if 0 <= origin < num_states:
+                    place = np.int64(places[origin])
                     new = (place >> back) & 1 & ~(place >> (shift + width))
                     if not is_grid:
-                        new &= successors[s, back] == t
-                    places[s] = place | (new * (found | (back << shift)))
-                    queue[count] = s
+                        new &= successors[origin, back] == t
+                    places[origin] = place | (new * (found | (back << shift)))
+                    queue[count] = origin
                     count += new
     for s in range(num_states):
         actions[s] = 0 if terminal[s] else (places[s] >> shift) & ((1 << width) - 1)

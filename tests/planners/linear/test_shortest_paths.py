@@ -85,7 +85,8 @@ def test_moves_around_a_torus_can_be_taken_back() -> None:
     expected = expected_distances(model)
     actions = np.full(nx * ny, -1, dtype=np.int32)
     paths = shortest_moves(moves_of(model), model.terminal, actions)
-    assert paths is not None and paths.distances is None
+    assert paths is not None
+    assert paths.distances is None
     inside = np.flatnonzero(~model.terminal)
     following = model.successors[inside, actions[inside]]
     np.testing.assert_array_equal(expected[following], expected[inside] - 1)
