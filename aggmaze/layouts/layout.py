@@ -136,10 +136,12 @@ def open_passages(grid: Grid, blocked: NDArray[np.bool_] | None = None) -> NDArr
     """
     passages = np.zeros((grid.num_states, grid.num_dims), dtype=bool)
     cells = passages.reshape(*grid.shape, grid.num_dims)
-    free = True if blocked is None else ~blocked.reshape(grid.shape)
     for axis in range(grid.num_dims):
         behind, ahead = _neighbours_along(axis)
-        cells[..., axis][behind] = True if free is True else free[behind] & free[ahead]
+        cells[..., axis][behind] = True
+        if blocked is not None:
+            taken = blocked.reshape(grid.shape)
+            cells[..., axis][behind] = ~(taken[behind] | taken[ahead])
     return passages
 
 

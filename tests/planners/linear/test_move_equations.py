@@ -125,9 +125,9 @@ def test_rising_steps_stay_below_the_solution(seed: int, p: float, num_moves: in
     if np.abs(np.linalg.matrix_power(Q, 2000)).max() > 1e-6:
         return  # some state does not arrive, or not soon
     expected = np.linalg.solve(A, np.ones(len(inside)))
-    equations = MoveEquations(moves_of(model), actions, 1.0, count_steps=True)
     last = np.zeros(len(inside))
     for num_steps in (1, 2, 5, 50):
+        equations = MoveEquations(moves_of(model), actions, 1.0, count_steps=True)
         values, residual = equations.rise(num_steps)
         assert (values[inside] >= last - 1e-12 * expected).all()
         assert (values[inside] <= expected * (1 + 1e-9)).all()
