@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from scipy.sparse.csgraph import connected_components
 
 from aggmaze.arrays import readonly
 from aggmaze.checks import check_time_limit
+from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
 from planners.adapters import as_model
@@ -151,18 +153,11 @@ def arrival(
     watch = _Watch(time_limit, callback)
     model = as_model(model_or_env)
     distances = steps_to_terminal(model)
+    farthest, all_may_arrive = max(0, int(distances.max())), bool((distances >= 0).all())
+    del distances  # what follows may need the memory
     inside = ~model.terminal
     num_inside = int(np.count_nonzero(inside))
-    actions = available_actions(model, policy) if isinstance(model, MoveMDP) else None
-    chain: TabularMDP | None = None
-    if isinstance(model, MoveMDP) and actions is not None and model.p == 1.0:
-        ends, steps_of_paths = ends_of_paths(moves_of(model), readonly(model.terminal), actions)
-    elif isinstance(model, MoveMDP) and actions is not None and (distances >= 0).all():
-        # Whatever is chosen, any move may happen: all get where some do.
-        ends, steps_of_paths = PathEnds([], np.full(model.num_states, -1, dtype=np.int32)), None
-    else:
-        chain = policy_model(model, policy)
-        ends, steps_of_paths = _ends(chain, model.terminal), None
+    ends, expected_steps = _follow(model, policy, all_may_arrive, watch)
     arrives = ends.nearest < 0
     basins = np.bincount(ends.nearest[~arrives], minlength=len(ends.attractors))
     order = np.argsort(-basins, kind="stable")
@@ -171,15 +166,7 @@ def arrival(
     starts = np.flatnonzero(arrives & (model.initial > 0.0))
     steps: tuple[float, bool] | None = None
     if len(starts):
-        weights = model.initial[starts] / model.initial[starts].sum()
-        if steps_of_paths is not None:
-            steps = float(weights @ steps_of_paths[starts]), True
-        elif isinstance(model, MoveMDP) and actions is not None and chain is None:
-            steps = _expected_steps_of_moves(model, actions, starts, weights, watch)
-        else:
-            assert chain is not None
-            fixed = model.terminal | ~arrives
-            steps = _expected_steps(chain.transitions, fixed, starts, weights, watch)
+        steps = expected_steps(starts, model.initial[starts] / model.initial[starts].sum())
     return Arrival(
         arrives=arrives[:listed],
         # A sum of probabilities may miss 1 by rounding.
@@ -188,7 +175,7 @@ def arrival(
         expected_steps=None if steps is None else steps[0],
         expected_steps_exact=steps is None or steps[1],
         attractors=tuple(Attractor(ends.attractors[i], basins[i] / num_inside) for i in order),
-        farthest=max(0, int(distances.max())),
+        farthest=farthest,
     )
 
 
@@ -210,6 +197,33 @@ class _Watch:
             stop = bool(self._callback(ArrivalProgress(self._count, seconds))) or stop
         self._count += 1
         return stop
+
+
+#: From starts that arrive, and their shares: the expected steps, or what they exceed, and whether
+#: they are exact.
+_ExpectedSteps = Callable[[NDArray[np.int64], NDArray[np.float64]], tuple[float, bool]]
+
+
+def _follow(
+    model: Model,
+    policy: SolveResult | ArrayLike,
+    all_may_arrive: bool,
+    watch: Callable[[], object],
+) -> tuple[PathEnds, _ExpectedSteps]:
+    """Return where a policy settles without arriving, and what finds how soon it arrives."""
+    actions = available_actions(model, policy) if isinstance(model, MoveMDP) else None
+    if isinstance(model, MoveMDP) and actions is not None:
+        if model.p == 1.0:
+            ends, steps = ends_of_paths(moves_of(model), readonly(model.terminal), actions)
+            return ends, lambda starts, shares: (float(shares @ steps[starts]), True)
+        if all_may_arrive:
+            # Whatever is chosen, any move may happen.
+            nowhere = np.broadcast_to(np.int32(-1), (model.num_states,))
+            return PathEnds([], nowhere), partial(_expected_steps_of_moves, model, actions, watch)
+    chain = policy_model(model, policy)
+    ends = _ends(chain, model.terminal)
+    fixed = model.terminal | (ends.nearest >= 0)
+    return ends, partial(_expected_steps, chain.transitions, fixed, watch)
 
 
 def _ends(chain: TabularMDP, terminal: NDArray[np.bool_]) -> PathEnds:
@@ -246,9 +260,9 @@ def _attractors(graph: sp.csr_array, terminal: NDArray[np.bool_]) -> list[NDArra
 def _expected_steps(
     transitions: sp.csr_array,
     fixed: NDArray[np.bool_],
-    starts: NDArray[np.int64],
-    weights: NDArray[np.float64],
     watch: Callable[[], object],
+    starts: NDArray[np.int64],
+    shares: NDArray[np.float64],
 ) -> tuple[float, bool]:
     """Return the expected steps, or what they exceed, and whether they are exact.
 
@@ -260,17 +274,17 @@ def _expected_steps(
     ones = np.ones(len(fixed))
     found = equations.solve(ones, max_value=_MOST_EXPECTED_STEPS, watch=watch)
     if max(_excess(found), found.residual_high + found.rounding) <= _STEP_TOLERANCE:
-        return float(weights @ found.values[starts]), True
+        return float(shares @ found.values[starts]), True
     bounds = (found, equations.rise(ones, _RISING_STEPS))
-    return max(_at_most(bound, starts, weights) for bound in bounds), False
+    return max(_at_most(bound, starts, shares) for bound in bounds), False
 
 
 def _expected_steps_of_moves(
     model: MoveMDP,
     actions: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    weights: NDArray[np.float64],
     watch: Callable[[], object],
+    starts: NDArray[np.int64],
+    shares: NDArray[np.float64],
 ) -> tuple[float, bool]:
     """Return the same where every state arrives, straight from the tables of the model."""
     equations = MoveEquations(moves_of(model), actions, 1.0, count_steps=True, watch=watch)
@@ -285,14 +299,14 @@ def _expected_steps_of_moves(
     )
     found = solution(values, residual)
     if max(_excess(found), found.residual_high + found.rounding) <= _STEP_TOLERANCE:
-        return float(weights @ values[starts]), True
+        return float(shares @ values[starts]), True
     bounds = (found, solution(*equations.rise(_RISING_STEPS)))
-    return max(_at_most(bound, starts, weights) for bound in bounds), False
+    return max(_at_most(bound, starts, shares) for bound in bounds), False
 
 
-def _at_most(found: Solution, starts: NDArray[np.int64], weights: NDArray[np.float64]) -> float:
+def _at_most(found: Solution, starts: NDArray[np.int64], shares: NDArray[np.float64]) -> float:
     """Return a number that the expected steps reach or exceed, of values that may exceed them."""
-    return float(weights @ found.values[starts]) / (1.0 + _excess(found))
+    return float(shares @ found.values[starts]) / (1.0 + _excess(found))
 
 
 def _excess(steps: Solution) -> float:

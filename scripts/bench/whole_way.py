@@ -1,25 +1,26 @@
 """What each part of the way from a name to a picture takes, and how much memory.
 
     python scripts/bench/whole_way.py
-    python scripts/bench/whole_way.py --side 3162 --only slip-terrain --write docs/whole_way.md
+    python scripts/bench/whole_way.py --side 1000 3162 --write docs/whole_way.md
 
-For each maze, in a process of its own and on one thread, after a small one that loads what is
+For each maze, in a process of its own and on one thread, after small ones that load what is
 needed: `gym.make`, with the model and its checks; `planners.solve`; `planners.arrival` of its
-policy; the promise, which is one short episode of `planners.rollout`; and the first picture of
-values and policy that `render` gives.  Seconds of the processor and of the clock, and the largest
-memory of the process during each part, less what it had before there was a maze, for each state.
-Needs Linux.
+policy; the promise, which is one step of `planners.rollout`; and the first picture of values and
+policy that `render` gives.  Seconds of the processor and of the clock, and the largest memory of
+the process during each part, less what it had before there was a maze, for each state.  Needs
+Linux.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,53 +43,76 @@ MAZES = {
 PARTS = ("make", "solve", "arrive", "promise", "picture")
 Row = dict[str, Any]
 
+PAGE = """# The whole way
+
+<!-- Written by scripts/bench/whole_way.py; change that, not this. -->
+
+What there is beside the solve, from `gym.make` to the first picture: seconds of the processor on
+one thread, and the most bytes for each state that the process takes at any time, models,
+environment and result among them.
+
+- **make**: `gym.make(..., render_mode="rgb_array")`, the transition model and its checks.
+- **solve**: `planners.solve(env, gamma=...)`, certified to 1e-6, with the policy and its bound.
+- **arrive**: `planners.arrival(env, result)`: from where the policy arrives, and how soon.
+- **promise**: `planners.rollout(env, result, episodes=1, max_steps=1)`: the exact value of the
+  policy, and a step.
+- **picture**: `set_overlay(values=..., policy=...)`, `reset` and `render`.
+
+"Slip" is p = 0.95. What takes longer than the solve is in bold.
+
+```
+{command}
+```
+
+{date}; {machine}.
+
+{table}"""
+
 
 def walk(name: str, side: int, gamma: float) -> Row:
-    """Go the whole way with one maze in this process."""
-    env_id, p = MAZES[name]
+    """Go the whole way with one maze in this process, after smaller ones."""
     walked: Row = {"maze": name, "states": side**2, "gamma": gamma}
-    for shape in ((20, 20), (300, 300), (side, side)):
+    for size in (20, 300, side):
+        walked |= _walk(name, size, gamma)
+    return walked
+
+
+def _walk(name: str, side: int, gamma: float) -> Row:
+    env_id, p = MAZES[name]
+    _reset_peak()
+    before, found = _peak(), {}
+
+    def measure(part: str, function: Callable[[], Any]) -> Any:
         _reset_peak()
-        before = _peak()
-        found: Row = {}
+        wall, cpu = time.perf_counter(), time.process_time()
+        value = function()
+        found[part] = {
+            "wall": time.perf_counter() - wall,
+            "cpu": time.process_time() - cpu,
+            "bytes": (_peak() - before) / side**2,
+        }
+        return value
 
-        def measure(part: str, function: Callable[[], Any], row: Row = found) -> Any:
-            _reset_peak()
-            wall, cpu = time.perf_counter(), time.process_time()
-            value = function()
-            row[part] = {
-                "wall": time.perf_counter() - wall,
-                "cpu": time.process_time() - cpu,
-                "peak": (_peak() - before) / size,  # noqa: B023
-            }
-            return value
-
-        size = shape[0] * shape[1]
-        env = measure("make", lambda: _make(env_id, shape, p))  # noqa: B023
-        result = measure(
-            "solve",
-            lambda: planners.solve(env, gamma=gamma, num_threads=1),  # noqa: B023
-        )
-        arrival = measure("arrive", lambda: planners.arrival(env, result))  # noqa: B023
-        rollout = measure(
-            "promise",
-            lambda: planners.rollout(env, result, episodes=1, seed=0, max_steps=1),  # noqa: B023
-        )
-        measure("picture", lambda: _picture(env, result))  # noqa: B023
-        env.close()
-    return walked | {
+    env = measure("make", lambda: _make(env_id, side, p))
+    result = measure("solve", lambda: planners.solve(env, gamma=gamma, num_threads=1))
+    arrival = measure("arrive", lambda: planners.arrival(env, result))
+    rollout = measure(
+        "promise", lambda: planners.rollout(env, result, episodes=1, seed=0, max_steps=1)
+    )
+    measure("picture", lambda: _picture(env, result))
+    env.close()
+    return {
         "method": result.method,
         "status": str(result.status),
         "bound": result.bound,
-        "policy_bound": result.policy_bound,
         "arrival": repr(arrival),
         "promised": rollout.promised,
         **found,
     }
 
 
-def _make(env_id: str, shape: tuple[int, int], p: float) -> gym.Env[Any, Any]:
-    env = gym.make(env_id, shape=shape, p=p, render_mode="rgb_array")
+def _make(env_id: str, side: int, p: float) -> gym.Env[Any, Any]:
+    env = gym.make(env_id, shape=(side, side), p=p, render_mode="rgb_array")
     planners.as_model(env)
     return env
 
@@ -110,16 +134,20 @@ def _peak() -> int:
     return 1024 * int(found[1])
 
 
-def table(rows: list[Row]) -> str:
+def table(rows: Sequence[Row]) -> str:
     """Return what was measured as a table in Markdown."""
-    header = ["maze", "states", "gamma", *(f"{part} s" for part in PARTS), "bytes a state"]
-    lines = [
-        [row["maze"], f"{row['states']:,}", f"{row['gamma']:g}"]
-        + [f"{row[part]['cpu']:.3g}" for part in PARTS]
-        + [f"{max(row[part]['peak'] for part in PARTS):.0f}"]
-        for row in rows
-    ]
-    return markdown(header, lines)
+    lines = []
+    for row in rows:
+        cells = []
+        for part in PARTS:
+            seconds = row[part]["cpu"]
+            is_longer = seconds > row["solve"]["cpu"]
+            cells.append(f"**{seconds:.3g}**" if is_longer else f"{seconds:.3g}")
+        most = max(row[part]["bytes"] for part in PARTS)
+        lines.append(
+            [row["maze"], f"{row['states']:,}", f"{row['gamma']:g}", *cells, f"{most:.0f}"]
+        )
+    return markdown(["maze", "states", "gamma", *PARTS, "bytes a state"], lines)
 
 
 def main() -> None:
@@ -128,8 +156,7 @@ def main() -> None:
     parser.add_argument("--side", type=int, nargs="+", default=[1000], help="positions an axis")
     parser.add_argument("--gamma", type=float, nargs="+", default=[0.999])
     parser.add_argument("--only", nargs="+", default=list(MAZES), choices=list(MAZES))
-    parser.add_argument("--json", type=Path, help="also add what was measured to this file")
-    parser.add_argument("--write", type=Path, help="write the table into this page")
+    parser.add_argument("--write", type=Path, help="write a page with the table here")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
@@ -150,13 +177,18 @@ def main() -> None:
                     found = row[part]
                     print(
                         f"  {part:8} {found['cpu']:8.3f} s of the processor "
-                        f"{found['wall']:8.3f} of the clock {found['peak']:6.0f} bytes a state"
+                        f"{found['wall']:8.3f} of the clock {found['bytes']:6.0f} bytes a state"
                     )
                 print(" ", row["arrival"], row["promised"], row["bound"], flush=True)
     print(table(rows))
-    if options.json:
-        with options.json.open("a") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
+    if options.write is not None:
+        page = PAGE.format(
+            command=" ".join(["python scripts/bench/whole_way.py", *sys.argv[1:]]),
+            date=datetime.date.today().isoformat(),
+            machine=machine_line(),
+            table=table(rows),
+        )
+        options.write.write_text(page)
 
 
 if __name__ == "__main__":
