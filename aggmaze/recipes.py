@@ -36,11 +36,13 @@ STARTS = ("corner", "uniform")
 Start = str | Sequence[int]
 
 TerrainCost = Callable[[NDArray[np.float64], float], NDArray[np.float64]]
-# From the climb H(next) - H(here) and the step cost, the cost of a move.
+# From the climb H(next) - H(here) and the step cost, the cost of a move, in the place of the climb.
 TERRAIN_COSTS: dict[str, TerrainCost] = {
-    "shifted": lambda climb, step_cost: step_cost + climb,
+    "shifted": lambda climb, step_cost: np.add(climb, step_cost, out=climb),
     "difference": lambda climb, step_cost: climb,
-    "climb": lambda climb, step_cost: step_cost + np.maximum(climb, 0.0),
+    "climb": lambda climb, step_cost: np.add(
+        np.maximum(climb, 0.0, out=climb), step_cost, out=climb
+    ),
 }
 
 
@@ -113,7 +115,9 @@ class StandardRecipe:
 
     def move_costs(self, layout: Layout, successors: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the cost of each move, shape (S, 2 D)."""
-        return np.where(successors == layout.goal, -float(self.goal_reward), float(self.step_cost))
+        costs = np.full(successors.shape, float(self.step_cost))
+        costs[_moves_into(layout.goal, successors)] = -float(self.goal_reward)
+        return costs
 
 
 @dataclass(frozen=True)
@@ -153,10 +157,20 @@ class TerrainRecipe:
     def move_costs(self, layout: Layout, successors: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the cost of each move, shape (S, 2 D)."""
         assert layout.heights is not None
-        climb = layout.heights[successors] - layout.heights[:, np.newaxis]
-        costs = TERRAIN_COSTS[self.cost](climb, float(self.step_cost))
-        costs[successors == layout.goal] -= float(self.goal_reward)
+        costs = layout.heights[successors]
+        costs -= layout.heights[:, np.newaxis]
+        costs = TERRAIN_COSTS[self.cost](costs, float(self.step_cost))
+        costs[_moves_into(layout.goal, successors)] -= float(self.goal_reward)
         return costs
+
+
+def _moves_into(
+    goal: int, successors: NDArray[np.int32]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return states and moves that lead to the goal: from its neighbours, or where it stays."""
+    near = np.unique(np.append(successors[goal], goal))
+    places, moves = np.nonzero(successors[near] == goal)
+    return near[places], moves
 
 
 @dataclass(frozen=True)
@@ -240,10 +254,11 @@ def maze_model(
     MazeOptions(recipe, p=p, start=start, cost_scale=cost_scale)  # which checks them
     initial = start_distribution(layout.grid, layout.goal, layout.blocked, start)
     successors, _ = layout.grid.neighbours()
-    costs = recipe.move_costs(layout, successors) * float(cost_scale)
+    costs = recipe.move_costs(layout, successors)
+    costs *= float(cost_scale)
     available = layout.available()
     available[layout.goal] = False
-    costs[~available] = np.inf
+    np.copyto(costs, np.inf, where=~available)
     return MoveMDP(lock(successors), lock(costs), p=p, initial=initial)
 
 

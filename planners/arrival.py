@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,21 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
+from aggmaze.arrays import readonly
 from aggmaze.checks import check_time_limit
+from aggmaze.models.model import Model
+from aggmaze.models.moves import MoveMDP
+from aggmaze.models.tabular import TabularMDP
 from planners.adapters import as_model
 from planners.budget import Clock
 from planners.kernels.compiling import interruptible
 from planners.kernels.pieces import UNIT_ROUNDOFF
+from planners.kernels.tables import moves_of
+from planners.kernels.vectors import sup_norm
 from planners.linear.chain import ChainEquations, Solution
-from planners.policies import distances_to, policy_model, steps_to_terminal
+from planners.linear.move_equations import MoveEquations, Residual
+from planners.linear.paths import PathEnds, ends_of_paths
+from planners.policies import available_actions, distances_to, policy_model, steps_to_terminal
 from planners.result import SolveResult
 
 # Expected steps are called exact within this relative error.
@@ -143,23 +152,21 @@ def arrival(
     check_time_limit(time_limit)
     watch = _Watch(time_limit, callback)
     model = as_model(model_or_env)
-    chain = policy_model(model, policy)
-    graph = chain.successor_graph()
-    # Where an entry is listed twice, scipy's search for strong components may never end.
-    graph.sum_duplicates()
+    distances = steps_to_terminal(model)
+    farthest, all_may_arrive = max(0, int(distances.max())), bool((distances >= 0).all())
+    del distances  # what follows may need the memory
     inside = ~model.terminal
-    attractors = _attractors(graph, model.terminal)
-    members = np.concatenate([*attractors, np.empty(0, dtype=np.int64)])
-    distances, nearest = distances_to(graph, members)
-    arrives = distances < 0
-    owner = np.repeat(np.arange(len(attractors)), [len(states) for states in attractors])
     num_inside = int(np.count_nonzero(inside))
-    basins = np.bincount(owner[nearest[~arrives]], minlength=len(attractors))
+    ends, expected_steps = _follow(model, policy, all_may_arrive, watch)
+    arrives = ends.nearest < 0
+    basins = np.bincount(ends.nearest[~arrives], minlength=len(ends.attractors))
     order = np.argsort(-basins, kind="stable")
-    farthest = steps_to_terminal(model).max()
     listed = model.num_listed_states
     started = float(model.initial[arrives].sum())
-    steps = _expected_steps(chain.transitions, model.terminal, arrives, model.initial, watch)
+    starts = np.flatnonzero(arrives & (model.initial > 0.0))
+    steps: tuple[float, bool] | None = None
+    if len(starts):
+        steps = expected_steps(starts, model.initial[starts] / model.initial[starts].sum())
     return Arrival(
         arrives=arrives[:listed],
         # A sum of probabilities may miss 1 by rounding.
@@ -167,8 +174,8 @@ def arrival(
         share_of_states=np.count_nonzero(arrives & inside) / num_inside if num_inside else 1.0,
         expected_steps=None if steps is None else steps[0],
         expected_steps_exact=steps is None or steps[1],
-        attractors=tuple(Attractor(attractors[i], basins[i] / num_inside) for i in order),
-        farthest=max(0, int(farthest)),
+        attractors=tuple(Attractor(ends.attractors[i], basins[i] / num_inside) for i in order),
+        farthest=farthest,
     )
 
 
@@ -192,6 +199,46 @@ class _Watch:
         return stop
 
 
+#: From starts that arrive, and their shares: the expected steps, or what they exceed, and whether
+#: they are exact.
+_ExpectedSteps = Callable[[NDArray[np.int64], NDArray[np.float64]], tuple[float, bool]]
+
+
+def _follow(
+    model: Model,
+    policy: SolveResult | ArrayLike,
+    all_may_arrive: bool,
+    watch: Callable[[], object],
+) -> tuple[PathEnds, _ExpectedSteps]:
+    """Return where a policy settles without arriving, and what finds how soon it arrives."""
+    actions = available_actions(model, policy) if isinstance(model, MoveMDP) else None
+    if isinstance(model, MoveMDP) and actions is not None:
+        if model.p == 1.0:
+            ends, steps = ends_of_paths(moves_of(model), readonly(model.terminal), actions)
+            return ends, lambda starts, shares: (float(shares @ steps[starts]), True)
+        if all_may_arrive:
+            # Whatever is chosen, any move may happen.
+            nowhere = np.broadcast_to(np.int32(-1), (model.num_states,))
+            return PathEnds([], nowhere), partial(_expected_steps_of_moves, model, actions, watch)
+    chain = policy_model(model, policy)
+    ends = _ends(chain, model.terminal)
+    fixed = model.terminal | (ends.nearest >= 0)
+    return ends, partial(_expected_steps, chain.transitions, fixed, watch)
+
+
+def _ends(chain: TabularMDP, terminal: NDArray[np.bool_]) -> PathEnds:
+    """Return where a chain settles without arriving."""
+    graph = chain.successor_graph()
+    # Where an entry is listed twice, scipy's search for strong components may never end.
+    graph.sum_duplicates()
+    attractors = _attractors(graph, terminal)
+    members = np.concatenate([*attractors, np.empty(0, dtype=np.int64)])
+    _, nearest = distances_to(graph, members)
+    owner = np.repeat(np.arange(len(attractors)), [len(states) for states in attractors])
+    nearest[nearest >= 0] = owner[nearest[nearest >= 0]]
+    return PathEnds(attractors, nearest)
+
+
 def _attractors(graph: sp.csr_array, terminal: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
     """Return the closed classes that are not terminal states, by their least state.
 
@@ -212,28 +259,54 @@ def _attractors(graph: sp.csr_array, terminal: NDArray[np.bool_]) -> list[NDArra
 
 def _expected_steps(
     transitions: sp.csr_array,
-    terminal: NDArray[np.bool_],
-    arrives: NDArray[np.bool_],
-    initial: NDArray[np.float64],
+    fixed: NDArray[np.bool_],
     watch: Callable[[], object],
-) -> tuple[float, bool] | None:
+    starts: NDArray[np.int64],
+    shares: NDArray[np.float64],
+) -> tuple[float, bool]:
     """Return the expected steps, or what they exceed, and whether they are exact.
 
     The steps are ``v = 1 + P v`` in states that arrive.  From ``v <= (1 + d) + P v`` follows that v
     is at most ``1 + d`` times the true steps, since those solve the same equations with ``1 + d``
     for 1; and from ``v >= (1 - d) + P v`` that it is at least ``1 - d`` times them.
     """
-    weights = np.where(arrives, initial, 0.0)
-    if weights.sum() == 0:
-        return None
-    weights /= weights.sum()
-    equations = ChainEquations(transitions, terminal | ~arrives, 1.0)
-    ones = np.ones(len(terminal))
+    equations = ChainEquations(transitions, fixed, 1.0)
+    ones = np.ones(len(fixed))
     found = equations.solve(ones, max_value=_MOST_EXPECTED_STEPS, watch=watch)
     if max(_excess(found), found.residual_high + found.rounding) <= _STEP_TOLERANCE:
-        return float(weights @ found.values), True
+        return float(shares @ found.values[starts]), True
     bounds = (found, equations.rise(ones, _RISING_STEPS))
-    return max(float(weights @ bound.values) / (1.0 + _excess(bound)) for bound in bounds), False
+    return max(_at_most(bound, starts, shares) for bound in bounds), False
+
+
+def _expected_steps_of_moves(
+    model: MoveMDP,
+    actions: NDArray[np.int32],
+    watch: Callable[[], object],
+    starts: NDArray[np.int64],
+    shares: NDArray[np.float64],
+) -> tuple[float, bool]:
+    """Return the same where every state arrives, straight from the tables of the model."""
+    equations = MoveEquations(moves_of(model), actions, 1.0, count_steps=True, watch=watch)
+
+    def solution(values: NDArray[np.float64], residual: Residual) -> Solution:
+        rounding = equations.rounding(sup_norm(values))
+        return Solution(values, residual.low, residual.high, rounding)
+
+    values = np.zeros(model.num_states)
+    residual = equations.solve(
+        values, lambda size: 0.5 * _STEP_TOLERANCE, max_value=_MOST_EXPECTED_STEPS
+    )
+    found = solution(values, residual)
+    if max(_excess(found), found.residual_high + found.rounding) <= _STEP_TOLERANCE:
+        return float(shares @ values[starts]), True
+    bounds = (found, solution(*equations.rise(_RISING_STEPS)))
+    return max(_at_most(bound, starts, shares) for bound in bounds), False
+
+
+def _at_most(found: Solution, starts: NDArray[np.int64], shares: NDArray[np.float64]) -> float:
+    """Return a number that the expected steps reach or exceed, of values that may exceed them."""
+    return float(shares @ found.values[starts]) / (1.0 + _excess(found))
 
 
 def _excess(steps: Solution) -> float:

@@ -66,6 +66,7 @@ class _CompiledEngine:
         self.max_cost = 0.0
         self.row_error = 0.0
         self.most_left = 1.0
+        self.steps_to_terminal: NDArray[np.int32] | None = None
         self._kernels = kernels
         self._relative_rounding = 0.0
 
@@ -127,7 +128,7 @@ class _CompiledEngine:
     def greedy(
         self,
         V: NDArray[np.float64],
-        distances: Callable[[], NDArray[np.float64]],
+        distances: Callable[[], NDArray[np.int32]],
         slack: float,
         tie: float,
     ) -> NDArray[np.int64]:

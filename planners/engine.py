@@ -135,6 +135,10 @@ class Engine(Protocol):
     def most_left(self) -> float:
         """Largest probability, over states and actions, of a next state that is not terminal."""
 
+    #: Fewest steps from each state to a terminal one, -1 where there is no way, by available
+    #: actions; None until somebody has counted them.
+    steps_to_terminal: NDArray[np.int32] | None
+
     def sweep(
         self,
         V: NDArray[np.float64],
@@ -208,7 +212,7 @@ class Engine(Protocol):
     def greedy(
         self,
         V: NDArray[np.float64],
-        distances: Callable[[], NDArray[np.float64]],
+        distances: Callable[[], NDArray[np.int32]],
         slack: float,
         tie: float,
     ) -> NDArray[np.int64]:
@@ -218,8 +222,8 @@ class Engine(Protocol):
         ----------
         V : ndarray of float, shape (S,)
         distances : callable
-            Returns the distance of every state, shape (S,); called only where some state has a
-            choice.
+            Returns the distance of every state, an integer, shape (S,); called only where some
+            state has a choice.
         slack : float
         tie : float
             Among several actions of that distance, the first whose value is within ``tie`` of their

@@ -3,8 +3,10 @@
 A policy turns a model into one with a single action, whose optimum is the policy's value.  In small
 models it is found by elimination without subtractions (`linear.elimination`), which is accurate
 however near gamma is to 1; in others the linear equations are solved until their residual is down
-to rounding (`linear.chain`).  Where that fails, value iteration on that model goes on from
-there, as far as float64 can certify.
+to rounding: of one action a state in a model of moves straight from its tables (`linear.forest`
+where moves are certain, else `linear.move_equations`), of anything else as a chain
+(`linear.chain`).  Where that fails, value iteration on that model goes on from there, as far as
+float64 can certify.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_gamma
+from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
 from planners.adapters import as_model
 from planners.bellman import local_engine
@@ -24,10 +27,13 @@ from planners.certificate import Certifier
 from planners.engine import Engine
 from planners.iterate import iterate
 from planners.kernels.compiling import interruptible
+from planners.kernels.tables import moves_of
 from planners.kernels.vectors import sup_norm
 from planners.linear.chain import ChainEquations
 from planners.linear.elimination import MOST_STATES, eliminate
-from planners.policies import policy_model
+from planners.linear.forest import PolicyForest
+from planners.linear.move_equations import MoveEquations
+from planners.policies import available_actions, policy_model
 from planners.result import SolveResult, Status
 from planners.solvers.value_iteration import ValueIteration
 
@@ -78,13 +84,49 @@ def evaluate(
         If float64 cannot tell the costs-to-go to within any bound.
     """
     model = as_model(model_or_env)
-    chain = policy_model(model, policy, allow_unavailable=allow_unavailable)
-    values = _values(chain, check_gamma(gamma))
+    gamma = check_gamma(gamma)
+    values = None
+    if isinstance(model, MoveMDP) and model.num_states > MOST_STATES:
+        actions = available_actions(model, policy)
+        if actions is not None:
+            values = _values_of_moves(model, actions, gamma, _start(model, policy, gamma))
+    if values is None:
+        values = _values(policy_model(model, policy, allow_unavailable=allow_unavailable), gamma)
     if not sup_norm(values) < math.inf:
         raise FloatingPointError(
             "the policy could not be evaluated: its costs-to-go are beyond what float64 can hold"
         )
     return values[: model.num_listed_states]
+
+
+def _start(
+    model: MoveMDP, policy: SolveResult | ArrayLike, gamma: float
+) -> NDArray[np.float64] | None:
+    """Return values that may be near those of the policy, as an array of its own."""
+    if not isinstance(policy, SolveResult) or policy.gamma != gamma:
+        return None
+    if not sup_norm(policy.values) < math.inf:
+        return None
+    return np.where(model.terminal, 0.0, policy.values)
+
+
+def _values_of_moves(
+    model: MoveMDP,
+    actions: NDArray[np.int32],
+    gamma: float,
+    start: NDArray[np.float64] | None,
+) -> NDArray[np.float64] | None:
+    """Return the values of available moves, None where float64 did not get there."""
+    engine = local_engine(model, gamma)
+    values = np.zeros(model.num_states) if start is None else start
+    if model.p == 1.0:
+        forest = PolicyForest(engine)
+        forest.follow(actions)
+        forest.evaluate(values, reduction=0.0, most_steps=1)
+    else:
+        MoveEquations(moves_of(model), actions, gamma).solve(values, engine.rounding)
+    residual = engine.policy_sweep(actions, values, np.empty_like(values)).residual
+    return values if residual <= engine.rounding(sup_norm(values)) else None
 
 
 def _values(chain: TabularMDP, gamma: float) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from aggmaze.arrays import readonly
 from aggmaze.checks import as_float, check_gamma, is_real
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
@@ -18,7 +19,12 @@ from planners.adapters import as_model
 from planners.bellman import local_engine
 from planners.engine import Engine
 from planners.kernels.compiling import interruptible
+from planners.kernels.tables import moves_of
+from planners.linear.shortest_paths import distances_on_grid
 from planners.result import SolveResult
+
+# States whose variances are found together.
+_BLOCK = 1024
 
 
 @interruptible()
@@ -99,27 +105,33 @@ def greedy_policy(
         taken; with ``tie = slack`` that is the one of lowest index.
     """
 
-    def distances() -> NDArray[np.float64]:
-        steps = steps_to_terminal(engine.model)
+    def distances() -> NDArray[np.int32]:
+        if engine.steps_to_terminal is None:
+            engine.steps_to_terminal = steps_to_terminal(engine.model)
+        steps = engine.steps_to_terminal
         # A state that cannot arrive counts as farther than any that can.
-        return np.where(steps < 0, engine.num_states, steps).astype(np.float64)
+        return steps if steps.min() >= 0 else np.where(steps < 0, np.int32(len(steps)), steps)
 
     return engine.greedy(V, distances, slack, tie)
 
 
-def steps_to_terminal(model: Model) -> NDArray[np.int64]:
+def steps_to_terminal(model: Model) -> NDArray[np.int32]:
     """Return the fewest steps in which each state can reach a terminal one, shape (S,).
 
     A step counts as possible with an available action and positive probability; -1 where no
     terminal state can be reached.
     """
+    if isinstance(model, MoveMDP):
+        distances = distances_on_grid(moves_of(model), readonly(model.terminal))
+        if distances is not None:
+            return distances
     distances, _ = distances_to(model.successor_graph(), np.flatnonzero(model.terminal))
     return distances
 
 
 def distances_to(
     graph: sp.csr_array, targets: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the fewest steps from each state to a target, and which target that is.
 
     Parameters
@@ -134,7 +146,7 @@ def distances_to(
         -1 where no target can be reached; ``nearest`` is an index into ``targets``.
     """
     backwards = graph.T.tocsr()
-    distances, nearest = (np.full(graph.shape[0], -1, dtype=np.int64) for _ in range(2))
+    distances, nearest = (np.full(graph.shape[0], -1, dtype=np.int32) for _ in range(2))
     _breadth_first(
         backwards.indptr.astype(np.int64),
         backwards.indices.astype(np.int32),
@@ -184,7 +196,7 @@ def _breadth_first(indptr, indices, sources, distances, nearest):
     Ctrl-C while numba makes arrays of what a kernel returns is no KeyboardInterrupt.
     """
     num_states = len(indptr) - 1
-    queue = np.empty(num_states, dtype=np.int64)
+    queue = np.empty(num_states, dtype=np.int32)
     count = 0
     for i in range(len(sources)):
         if distances[sources[i]] < 0:
@@ -235,37 +247,85 @@ def policy_model(
     return TabularMDP(transitions, costs, terminal=model.terminal, initial=model.initial)
 
 
-def step_variances(
-    model: Model, policy: ArrayLike, V: NDArray[np.float64], gamma: float
-) -> NDArray[np.float64]:
-    """Return the variance of ``c + gamma V(s')`` in one step of a policy, shape (S,).
+def available_actions(model: Model, policy: SolveResult | ArrayLike) -> NDArray[np.int32] | None:
+    """Return a policy of one available action a state, shape (S,), 0 in terminal states.
+
+    None for one that draws its actions, chooses what is not available, or is none: `policy_model`
+    says what is wrong with it.
 
     Parameters
     ----------
     model : TabularMDP or MoveMDP
-    policy
+    policy : SolveResult or array_like
+    """
+    array = np.asarray(policy.policy if isinstance(policy, SolveResult) else policy)
+    fits = array.shape == (model.num_states,) and np.issubdtype(array.dtype, np.integer)
+    if not fits or array.min() < 0 or array.max() >= model.num_actions:
+        return None
+    actions = np.where(model.terminal, 0, array).astype(np.int32)
+    mask = model.action_mask
+    return actions if mask.reshape(-1)[_rows_of(actions, model.num_actions)].all() else None
+
+
+def _rows_of(actions: NDArray[np.int32], num_actions: int) -> NDArray[np.int64]:
+    return num_actions * np.arange(len(actions)) + actions
+
+
+class StepVariances:
+    """Variances of ``c + gamma V(s')`` in one step of a policy, found as they are asked for.
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    policy : SolveResult or array_like
         As for `policy_model`; it may choose masked actions.
     V : ndarray of float, shape (S,)
         The policy's own costs-to-go, which are the means.
     gamma : float
     """
-    weights = _policy_weights(model, policy, allow_unavailable=True)
-    num_states = model.num_states
-    if isinstance(model, MoveMDP):
-        rows = model.policy_rows(0, num_states, weights)
-        weights = np.ones((num_states, 1))
-    else:
-        rows = _with_stays(model, weights).rows(0, num_states)
-    matrix, num_rows = rows.transitions, rows.transitions.shape[0]
-    row_of_entry = np.repeat(np.arange(num_rows), np.diff(matrix.indptr))
-    taken = weights.reshape(-1)[row_of_entry] > 0.0
-    row_of_entry = row_of_entry[taken]
-    state_of_entry = row_of_entry * num_states // num_rows
-    surprise = rows.outcome_costs[taken] + gamma * V[matrix.indices[taken]] - V[state_of_entry]
-    shares = matrix.data[taken] * weights.reshape(-1)[row_of_entry]
-    variances = np.zeros(num_states)
-    np.add.at(variances, state_of_entry, shares * surprise**2)
-    return variances
+
+    def __init__(
+        self, model: Model, policy: SolveResult | ArrayLike, V: NDArray[np.float64], gamma: float
+    ) -> None:
+        self._V, self._gamma = V, gamma
+        self._policy = _policy_array(model, policy)
+        self._model = model
+        if isinstance(model, TabularMDP):
+            self._model = _with_stays(model, _weights_of(model, self._policy, 0, model.num_states))
+        self._blocks: dict[int, NDArray[np.float64]] = {}
+
+    def __getitem__(self, state: int) -> float:
+        block, place = divmod(state, _BLOCK)
+        if block not in self._blocks:
+            lo = block * _BLOCK
+            self._blocks[block] = self.between(lo, min(lo + _BLOCK, self._model.num_states))
+        return float(self._blocks[block][place])
+
+    def between(self, lo: int, hi: int) -> NDArray[np.float64]:
+        """Return those of the states ``lo`` to ``hi - 1``.
+
+        Parameters
+        ----------
+        lo, hi : int
+        """
+        model, V = self._model, self._V
+        weights = _weights_of(model, self._policy, lo, hi)
+        if isinstance(model, MoveMDP):
+            rows = model.policy_rows(lo, hi, weights)
+            weights = np.ones((hi - lo, 1))
+        else:
+            rows = model.rows(lo, hi)
+        matrix, num_rows = rows.transitions, rows.transitions.shape[0]
+        row_of_entry = np.repeat(np.arange(num_rows), np.diff(matrix.indptr))
+        taken = weights.reshape(-1)[row_of_entry] > 0.0
+        row_of_entry = row_of_entry[taken]
+        state_of_entry = row_of_entry * (hi - lo) // num_rows
+        following = rows.outcome_costs[taken] + self._gamma * V[matrix.indices[taken]]
+        surprise = following - V[lo + state_of_entry]
+        shares = matrix.data[taken] * weights.reshape(-1)[row_of_entry]
+        variances = np.zeros(hi - lo)
+        np.add.at(variances, state_of_entry, shares * surprise**2)
+        return variances
 
 
 def _with_stays(model: TabularMDP, weights: NDArray[np.float64]) -> TabularMDP:
@@ -313,6 +373,17 @@ def _policy_weights(
     model: Model, policy: SolveResult | ArrayLike, allow_unavailable: bool
 ) -> NDArray[np.float64]:
     """Return the probability of each action, shape (S, A)."""
+    weights = _weights_of(model, _policy_array(model, policy), 0, model.num_states)
+    # In a terminal state every action is the same step in place.
+    refused = np.argwhere((weights > 0) & ~model.action_mask & ~model.terminal[:, np.newaxis])
+    if len(refused) and not allow_unavailable:
+        state, action = refused[0]
+        raise ValueError(f"policy chooses action {action} in state {state}, which is unavailable")
+    return weights
+
+
+def _policy_array(model: Model, policy: SolveResult | ArrayLike) -> NDArray[Any]:
+    """Return actions, shape (S,), or probabilities, shape (S, A), perhaps of listed states only."""
     array = np.asarray(policy.policy if isinstance(policy, SolveResult) else policy)
     num_states, num_actions = model.num_states, model.num_actions
     listed = model.num_listed_states
@@ -323,8 +394,6 @@ def _policy_weights(
         raise ValueError(
             f"policy must have shape ({listed},) or ({listed}, {num_actions}), got {array.shape}"
         )
-    weights = np.zeros((num_states, num_actions))
-    weights[len(array) :, 0] = 1.0
     if array.ndim == 1:
         if not np.issubdtype(array.dtype, np.integer):
             raise ValueError(f"policy must hold integer actions, got dtype {array.dtype}")
@@ -333,7 +402,6 @@ def _policy_weights(
             raise ValueError(
                 f"policy[{bad[0]}] = {array[bad[0]]} is not an action in [0, {num_actions})"
             )
-        weights[np.arange(len(array)), array] = 1.0
     else:
         bad = np.flatnonzero(
             ~(np.isfinite(array) & (array >= 0)).all(axis=1)
@@ -343,12 +411,18 @@ def _policy_weights(
             raise ValueError(
                 f"policy[{bad[0]}] = {array[bad[0]]} must be probabilities that sum to 1"
             )
-        weights[: len(array)] = array
-    # In a terminal state every action is the same step in place.
-    refused = np.argwhere((weights > 0) & ~model.action_mask & ~model.terminal[:, np.newaxis])
-    if len(refused) and not allow_unavailable:
-        state, action = refused[0]
-        raise ValueError(f"policy chooses action {action} in state {state}, which is unavailable")
+    return array
+
+
+def _weights_of(model: Model, array: NDArray[Any], lo: int, hi: int) -> NDArray[np.float64]:
+    """Return the probability of each action in the states ``lo`` to ``hi - 1``."""
+    weights = np.zeros((hi - lo, model.num_actions))
+    given = array[lo:hi]
+    weights[len(given) :, 0] = 1.0
+    if array.ndim == 1:
+        weights[np.arange(len(given)), given] = 1.0
+    else:
+        weights[: len(given)] = given
     return weights
 
 

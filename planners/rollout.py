@@ -34,7 +34,7 @@ from planners.budget import Clock
 from planners.evaluation import evaluate
 from planners.kernels.compiling import interruptible
 from planners.kernels.pieces import UNIT_ROUNDOFF
-from planners.policies import model_values, step_variances
+from planners.policies import StepVariances
 from planners.result import SolveResult
 
 # Longest episode where neither the caller nor the environment sets a limit.
@@ -182,7 +182,8 @@ def rollout(
         gamma = check_gamma(gamma)
     promise: _Promise | None = None
     if table is not None:
-        promise = _promise(env, table, gamma)
+        # A result brings values that those of its policy are near to.
+        promise = _promise(env, policy if isinstance(policy, SolveResult) else table, gamma)
         # A stream of its own: the environment's is made from the seed itself.
         (child,) = np.random.SeedSequence(seed).spawn(1)
         choose = _table_policy(table, env, np.random.default_rng(child))
@@ -295,7 +296,9 @@ def _state_of(observation: Any, info: dict[str, Any]) -> int:
         ) from None
 
 
-def _promise(env: gym.Env[Any, Any], policy: ArrayLike, gamma: float | None) -> _Promise | None:
+def _promise(
+    env: gym.Env[Any, Any], policy: SolveResult | ArrayLike, gamma: float | None
+) -> _Promise | None:
     if gamma is None:
         return None
     try:
@@ -338,12 +341,16 @@ class _Sum:
 class _Promise:
     """What the model promises, and what the steps say to that."""
 
-    def __init__(self, model: Model, policy: ArrayLike, gamma: float) -> None:
+    def __init__(self, model: Model, policy: SolveResult | ArrayLike, gamma: float) -> None:
         self._gamma = gamma
-        self._V = V = model_values(model, evaluate(model, policy, gamma, allow_unavailable=True))
-        self.value = 0.0 - float(model.initial @ V)
-        self._variances = step_variances(model, policy, V, gamma)
-        self._of_starts = float(model.initial @ (V + self.value) ** 2)
+        V = evaluate(model, policy, gamma, allow_unavailable=True)
+        # What is added to the listed states is terminal.
+        self._V = V = np.append(V, np.zeros(model.num_states - len(V)))
+        starts = np.flatnonzero(model.initial)
+        shares = model.initial[starts]
+        self.value = 0.0 - float(shares @ V[starts])
+        self._variances = StepVariances(model, policy, V, gamma)
+        self._of_starts = float(shares @ (V[starts] + self.value) ** 2)
         self._sums = {name: _Sum(float(np.abs(V).max())) for name in ("starts", "steps")}
         self._num_episodes = 0
         self._state = 0
@@ -360,7 +367,7 @@ class _Promise:
         left = 0.0 if state is None else self._left(state)
         if self._unknown is None:
             gain = self._left(self._state) + reward - self._gamma * left
-            variance = float(self._variances[self._state])
+            variance = self._variances[self._state]
             self._sums["steps"].add(gain, variance, weight, abs(reward))
         if state is not None:
             self._state = state

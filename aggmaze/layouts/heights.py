@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,10 @@ TERRAINS = ("smooth", "fractal", "uniform")
 #: Hurst exponent of fractal heights: differences grow as distance ** 0.8, so that slopes look like
 #: those of mountains.  At 0.5 they would be as rough as a random walk, at 1 smooth.
 HURST = 0.8
+
+# Standard deviations at which the Gaussian of smooth heights is cut off; and products from which on
+# kernels of its own, which give the same bits as SciPy in a fourth of the time, are worth loading.
+_TRUNCATE, _LEAST_WORK = 4.0, 1 << 31
 
 
 def heights(
@@ -40,10 +46,8 @@ def heights(
     elif terrain == "fractal":
         field = _fractal(grid.shape, rng)
     else:
-        from scipy.ndimage import gaussian_filter  # which takes long to import
-
         sigma = [n / 20 if smoothness is None else float(smoothness) for n in grid.shape]
-        field = gaussian_filter(rng.standard_normal(grid.shape), sigma, mode="reflect")
+        field = _smoothed(rng.standard_normal(grid.shape), sigma)
     return scaled(field).reshape(-1)
 
 
@@ -68,6 +72,36 @@ def scaled(field: NDArray[np.float64]) -> NDArray[np.float64]:
     low, high = field.min(), field.max()
     # The range of equal heights is 0: keep them at 0.
     return (field - low) / (high - low or 1.0)
+
+
+def _smoothed(field: NDArray[np.float64], sigma: list[float]) -> NDArray[np.float64]:
+    """Return a field filtered with a Gaussian along each axis, reflected at the borders."""
+    if field.size * sum(2 * _radius(deviation) + 1 for deviation in sigma) < _LEAST_WORK:
+        from scipy.ndimage import gaussian_filter  # which takes long to import
+
+        return np.asarray(gaussian_filter(field, sigma, mode="reflect", truncate=_TRUNCATE))
+    from aggmaze.layouts.smoothing_kernels import correlate_columns, correlate_lines
+
+    smoothed = np.empty_like(field)
+    for axis, deviation in enumerate(sigma):
+        if deviation <= 1e-15:  # which is nothing to SciPy
+            continue
+        radius = _radius(deviation)
+        steps = np.arange(-radius, radius + 1)
+        weights = np.exp(-0.5 / (deviation * deviation) * steps**2)
+        weights /= weights.sum()
+        size = field.shape[axis]
+        if axis == field.ndim - 1:
+            correlate_lines(field.reshape(-1, size), weights, smoothed.reshape(-1, size))
+        else:
+            slabs = math.prod(field.shape[:axis]), size, math.prod(field.shape[axis + 1 :])
+            correlate_columns(field.reshape(slabs), weights, smoothed.reshape(slabs))
+        field, smoothed = smoothed, field
+    return field
+
+
+def _radius(deviation: float) -> int:
+    return int(_TRUNCATE * deviation + 0.5)
 
 
 def _fractal(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:

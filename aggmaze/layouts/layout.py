@@ -134,15 +134,14 @@ def open_passages(grid: Grid, blocked: NDArray[np.bool_] | None = None) -> NDArr
     blocked : ndarray of bool, shape (S,), optional
         As in `Layout`.
     """
-    _, on_grid = grid.neighbours()
-    passages = on_grid[:, 1::2]
-    if blocked is None:
-        return passages
-    passages = passages & ~blocked[:, np.newaxis]
-    cells, taken = passages.reshape(*grid.shape, grid.num_dims), blocked.reshape(grid.shape)
+    passages = np.zeros((grid.num_states, grid.num_dims), dtype=bool)
+    cells = passages.reshape(*grid.shape, grid.num_dims)
     for axis in range(grid.num_dims):
         behind, ahead = _neighbours_along(axis)
-        cells[..., axis][behind] &= ~taken[ahead]
+        cells[..., axis][behind] = True
+        if blocked is not None:
+            taken = blocked.reshape(grid.shape)
+            cells[..., axis][behind] = ~(taken[behind] | taken[ahead])
     return passages
 
 

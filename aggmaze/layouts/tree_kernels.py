@@ -7,6 +7,9 @@ from numba import njit
 
 from aggmaze import kernel_cache  # noqa: F401  (before any kernel)
 
+# Edges that are looked at together.
+_BATCH = 128
+
 
 @njit(cache=True)
 def join_by_edges(edges, strides, num_states):
@@ -21,25 +24,48 @@ def join_by_edges(edges, strides, num_states):
     """
     num_dims = len(strides)
     passages = np.zeros((num_states, num_dims), dtype=np.bool_)
-    parent = np.arange(num_states).astype(np.int32)
+    taken = passages.reshape(-1)
+    # Trees of what is joined, the larger above the smaller; roots have minus the size.
+    parent = np.full(num_states, -1, dtype=np.int32)
+    ends = np.empty(2 * _BATCH, dtype=np.int64)
+    roots = np.empty(2 * _BATCH, dtype=np.int64)
     missing = num_states - 1
-    for edge in edges:
-        if missing == 0:
-            break
-        state = edge // num_dims
-        axis = edge - state * num_dims
-        a = state
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]
-            a = parent[a]
-        b = state + strides[axis]
-        while parent[b] != b:
-            parent[b] = parent[parent[b]]
-            b = parent[b]
-        if a != b:
-            parent[a] = b
-            passages[state, axis] = True
-            missing -= 1
+    first = 0
+    while missing > 0 and first < len(edges):
+        size = min(_BATCH, len(edges) - first)
+        for i in range(size):
+            state = edges[first + i] // num_dims
+            ends[2 * i] = state
+            ends[2 * i + 1] = state + strides[edges[first + i] - state * num_dims]
+        # All roots of a batch are sought side by side, since memory is waited for at each step.
+        for i in range(2 * size):
+            roots[i] = ends[i]
+        num_moved = 1
+        while num_moved > 0:
+            num_moved = 0
+            for i in range(2 * size):
+                above = parent[roots[i]]
+                if above >= 0:
+                    roots[i] = above
+                    num_moved += 1
+        for i in range(2 * size):
+            if roots[i] != ends[i]:
+                parent[ends[i]] = roots[i]
+        for i in range(size):
+            a, b = roots[2 * i], roots[2 * i + 1]
+            # What the batch itself has joined meanwhile.
+            while parent[a] >= 0:
+                a = parent[a]
+            while parent[b] >= 0:
+                b = parent[b]
+            if a != b:
+                if parent[a] > parent[b]:
+                    a, b = b, a
+                parent[a] += parent[b]
+                parent[b] = a
+                taken[edges[first + i]] = True
+                missing -= 1
+        first += size
     return passages
 
 

@@ -133,8 +133,8 @@ def uniform_over(states: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 def check_distribution(initial: NDArray[np.float64]) -> None:
     """Refuse an initial distribution that is none, naming the first bad entry."""
-    bad = np.flatnonzero(~np.isfinite(initial) | (initial < 0))
-    if len(bad):
+    if not (initial.min() >= 0 and initial.max() < np.inf):
+        bad = np.flatnonzero(~np.isfinite(initial) | (initial < 0))
         raise ValueError(
             f"initial[{bad[0]}] = {initial[bad[0]]} must be a finite number, not negative"
         )

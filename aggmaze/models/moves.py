@@ -36,6 +36,9 @@ from aggmaze.models.base import (
 from aggmaze.models.rows import Rows
 from aggmaze.models.tabular import TabularMDP
 
+# States that are looked at together.
+_PIECE = 1 << 14
+
 
 @dataclass(frozen=True, eq=False)
 class MoveMDP(FiniteMDP):
@@ -85,14 +88,17 @@ class MoveMDP(FiniteMDP):
                 f"{table.dtype} of shape {table.shape}"
             )
         available = np.isfinite(costs)
-        outside = (table < 0) | (table >= len(costs))
-        bad = np.argwhere(outside & available)
-        if len(bad):
-            state, move = bad[0]
-            raise ValueError(
-                f"state {state}, move {move}: successor {table[state, move]} is not in "
-                f"[0, {len(costs)})"
-            )
+        if table.min() < 0 or table.max() >= len(costs):
+            outside = (table < 0) | (table >= len(costs))
+            bad = np.argwhere(outside & available)
+            if len(bad):
+                state, move = bad[0]
+                raise ValueError(
+                    f"state {state}, move {move}: successor {table[state, move]} is not in "
+                    f"[0, {len(costs)})"
+                )
+            # Kernels read the successors of unavailable moves too, without use of what they read.
+            table = np.where(outside, np.arange(len(costs))[:, np.newaxis], table)
         if initial is None:
             initial = uniform_over(available.any(axis=1))
         distribution = own(without_rounding(np.asarray(initial, np.float64)), np.float64)
@@ -100,14 +106,13 @@ class MoveMDP(FiniteMDP):
             raise ValueError(f"initial must have shape ({len(costs)},), got {distribution.shape}")
         if bump_cost is None:
             bump_cost = _idle_cost(costs, available)
-        # Kernels read the successors of unavailable moves too, without use of what they read.
-        if outside.any():
-            table = np.where(outside, np.arange(len(costs))[:, np.newaxis], table)
         object.__setattr__(self, "successors", own(table, np.int32))
         object.__setattr__(self, "move_costs", costs)
         object.__setattr__(self, "p", float(p))
         object.__setattr__(self, "initial", distribution)
         object.__setattr__(self, "bump_cost", float(bump_cost))
+        # As the cached property would find it.
+        self.__dict__["available"] = readonly(available)
 
     def __repr__(self) -> str:
         return (
@@ -251,9 +256,10 @@ class MoveMDP(FiniteMDP):
 
     def _check(self) -> None:
         """Check costs, the initial distribution and the bump cost."""
-        bad = np.argwhere(~self.available & (self.move_costs != np.inf))
-        if len(bad):
-            state, move = bad[0]
+        wrong = self.move_costs != np.inf
+        wrong &= ~self.available
+        if wrong.any():
+            state, move = np.argwhere(wrong)[0]
             raise ValueError(
                 f"state {state}, move {move}: cost {self.move_costs[state, move]} must be finite, "
                 "or +inf for an unavailable move"
@@ -294,4 +300,9 @@ class MoveMDP(FiniteMDP):
 
 
 def _idle_cost(costs: NDArray[np.float64], available: NDArray[np.bool_]) -> float:
-    return max(0.0, float(costs.max(where=available, initial=0.0)))
+    # In pieces: NumPy's own "where" takes five times as long.
+    largest = 0.0
+    for lo in range(0, len(costs), _PIECE):
+        piece = slice(lo, lo + _PIECE)
+        largest = max(largest, float(np.where(available[piece], costs[piece], 0.0).max()))
+    return largest

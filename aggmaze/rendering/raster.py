@@ -139,12 +139,14 @@ class Plane:
         """Return the colour of each cell, shape (rows, columns, 3)."""
         if self.labels is not None and self.shares is None:
             return label_colors(self.labels)
+        known = None if self.shares is None else np.isfinite(self.shares)
+        if self.shares is not None and known is not None and known.all():
+            return value_colors(self.shares)
         if self.heights is None:
             colors = np.full((*self.blocked.shape, 3), FLOOR, dtype=np.uint8)
         else:
             colors = terrain_colors(self.heights)
-        if self.shares is not None:
-            known = np.isfinite(self.shares)
+        if self.shares is not None and known is not None:
             colors[known] = value_colors(self.shares[known])
         return colors
 
@@ -254,13 +256,16 @@ class Panel:
             np.minimum(places // 2, n - 1)
             for places, n in ((down, self.rows), (across, self.columns))
         )
-        image = plane.colors()[rows][:, columns]
+        # A pixel is one number meanwhile: much is copied, and numbers are copied fast.
+        image = _packed(plane.colors()).take(rows, axis=0).take(columns, axis=1)
         if plane.labels is not None and self.edge >= _SMALLEST_OUTLINED_CELL:
             places = plane.labels[rows][:, columns]
-            image[:, 1:][places[:, 1:] != places[:, :-1]] = INK
-            image[1:][places[1:] != places[:-1]] = INK
-        image[plane.walls()[down][:, across]] = WALL
-        return image
+            ink = _packed(np.array(INK, dtype=np.uint8))
+            image[:, 1:][places[:, 1:] != places[:, :-1]] = ink
+            image[1:][places[1:] != places[:-1]] = ink
+        walls = plane.walls().take(down, axis=0).take(across, axis=1)
+        np.copyto(image, _packed(np.array(WALL, dtype=np.uint8)), where=walls)
+        return image[..., np.newaxis].view(np.uint8)[..., :3]
 
     def _lengths(self, n: int) -> NDArray[np.intp]:
         """Return the lengths of border, cell, line, cell, ..., cell, border."""
@@ -533,6 +538,13 @@ class Raster:
                 tops, lefts = panel.centres(left, bottom if level else bottom + 1)
                 shape = size if level else size[::-1]
                 draw_bars(image, tops - thick // 2, lefts - thick // 2, shape, paint)
+
+
+def _packed(colors: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    """Return colours, shape (..., 3), as one number each, whose first three bytes they are."""
+    padded = np.zeros((*colors.shape[:-1], 4), dtype=np.uint8)
+    padded[..., :3] = colors
+    return padded.view(np.uint32)[..., 0]
 
 
 def _cell(panel: Panel, point: tuple[int, ...]) -> tuple[slice, slice]:

@@ -18,6 +18,11 @@ from planners.kernels.tables import num_available
 BLOCK = 256
 #: Most moves that `vector_sweep` is made for.
 MOST_MOVES = 12
+# How much more often a move happens if it is chosen, where a distance of one more is more than what
+# is rounded off the mean of distances.
+_LEAST_SHARE = 1e-6
+# A distance times this and the number of a move are one integer; and one larger than any.
+_PLACES, _FAR_OFF = 1 << 20, 1 << 62
 
 
 @njit(cache=True, inline="always")
@@ -357,14 +362,40 @@ def clear_actions(moves, gamma, V, slack, policy, lo, hi):
 
 @njit(cache=True, nogil=True)
 def greedy(moves, gamma, V, distances, margins, policy, lo, hi):
-    """Write an action where the policy has none, as `Engine.greedy` says; margins: slack, tie."""
+    """Write an action where the policy has none, as `Engine.greedy` says; margins: slack, tie.
+
+    Where moves happen more often if chosen, actions stand in the order of the distances to which
+    their moves lead, and what slips adds to all of them does not matter.
+    """
     successors, costs, chosen, every = moves.successors, moves.costs, moves.chosen, moves.every
     num_moves = costs.shape[1]
+    slack, _ = margins
+    in_order = chosen[1:].min() > _LEAST_SHARE
     Q = np.empty(num_moves)
     steps = np.empty(num_moves)
     for s in range(lo, hi):
         if policy[s] >= 0:
             continue
+        if in_order:
+            n = 0
+            least = np.inf
+            for m in range(num_moves):
+                cost = costs[s, m]
+                Q[m] = cost + gamma * V[successors[s, m]]
+                n += 1 if cost < np.inf else 0
+                least = Q[m] if Q[m] < least else least
+            # Without branches: the two least of the distances, each with its move.
+            nearest = second = np.int64(_FAR_OFF)
+            for m in range(num_moves):
+                close = (chosen[n] * (Q[m] - least) <= slack) & (Q[m] < np.inf)
+                place = np.int64(distances[successors[s, m]]) * _PLACES + m
+                place = place if close else np.int64(_FAR_OFF)
+                other = place if place > nearest else nearest
+                nearest = place if place < nearest else nearest
+                second = other if other < second else second
+            if nearest // _PLACES < second // _PLACES:
+                policy[s] = nearest % _PLACES
+                continue
         n = _actions(moves, gamma, V, s, Q)
         total = 0.0
         for m in range(num_moves):

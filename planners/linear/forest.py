@@ -104,6 +104,7 @@ class PolicyForest:
 
     def __init__(self, engine: LocalEngine) -> None:
         model = engine.model
+        self._engine = engine
         self.gamma = engine.gamma
         self.checkpoint = engine.checkpoint
         self.tables: Any = engine.tables
@@ -134,6 +135,9 @@ class PolicyForest:
         paths = self._kernels.shortest_paths(self.tables, self.terminal, actions)
         if paths is None:
             return False
+        if paths.distances is not None:
+            # Whoever reads a policy off the values may need them.
+            self._engine.steps_to_terminal = paths.distances
         horizons = paths.mean_length * (1 - self.gamma)
         if paths.num_ways > _FEW_WAYS and horizons > _SHORT_WAY:
             return False

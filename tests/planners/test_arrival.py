@@ -9,6 +9,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import spsolve
@@ -20,6 +22,7 @@ from aggmaze.grid import Grid
 from aggmaze.recipes import Recipe, StandardRecipe, TerrainRecipe, maze_model
 from planners.arrival import describe_arrival
 from planners.policies import greedy_path, policy_model, steps_to_terminal
+from tests.planners.reference import random_moves
 
 assert aggmaze.ENV_IDS  # registers the mazes
 
@@ -524,3 +527,48 @@ def test_what_a_policy_has_for_terminal_states_does_not_count() -> None:
     result = planners.solve(model, gamma=0.9)
     assert planners.arrival(model, result).arrives.all()
     assert planners.arrival(model, [1, 0]).arrives.all()
+
+
+# ---------------------------------------------------------------------------------------------
+# Straight from the tables of moves.
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    p=st.sampled_from([1.0, 1.0, 0.9, 0.4]),
+    size=st.integers(2, 40),
+    num_moves=st.integers(1, 4),
+    terminals=st.integers(0, 3),
+)
+def test_moves_arrive_as_their_general_table_does(
+    seed: int, p: float, size: int, num_moves: int, terminals: int
+) -> None:
+    model = random_moves(seed, size, num_moves, p=p, terminals=min(terminals, size - 1))
+    chances = np.random.default_rng(seed).random((size, num_moves))
+    chances[~np.isfinite(model.move_costs)] = -1.0
+    policy = chances.argmax(axis=1)
+    found, expected = (planners.arrival(of, policy) for of in (model, model.to_tabular()))
+    np.testing.assert_array_equal(found.arrives, expected.arrives)
+    assert found.share_of_starts == pytest.approx(expected.share_of_starts, abs=1e-12)
+    assert found.share_of_states == expected.share_of_states
+    assert found.farthest == expected.farthest
+    assert places(found) == places(expected)
+    assert (found.expected_steps is None) == (expected.expected_steps is None)
+    if found.expected_steps is None:
+        return
+    if found.expected_steps_exact and expected.expected_steps_exact:
+        assert found.expected_steps == pytest.approx(expected.expected_steps, rel=2e-6)
+
+
+@pytest.mark.parametrize("p", [1.0, 0.9, 0.5])
+def test_expected_steps_of_larger_mazes_against_a_sparse_solve(p: float) -> None:
+    recipe = StandardRecipe(loops=0.2)
+    layout = recipe.layout(Grid((45, 40)), np.random.default_rng(2))
+    model = maze_model(layout, recipe, p=p, start="uniform")
+    policy = planners.solve(model, gamma=0.999).policy
+    found = planners.arrival(model, policy)
+    P = policy_model(model, policy).transitions[1:][:, 1:]
+    steps = spsolve((sp.eye_array(1799) - P).tocsc(), np.ones(1799))
+    assert found.expected_steps_exact
+    assert found.expected_steps == pytest.approx(steps.mean(), rel=1e-6)

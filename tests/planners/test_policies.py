@@ -19,7 +19,7 @@ from aggmaze.grid import Grid
 from aggmaze.recipes import StandardRecipe, TerrainRecipe, maze_model
 from planners.iterate import iterate
 from planners.linear.chain import ChainEquations, Solution
-from planners.policies import greedy_path, policy_model, step_variances
+from planners.policies import StepVariances, greedy_path, policy_model
 from tests.planners.reference import (
     Array,
     Dense,
@@ -485,7 +485,7 @@ def test_variances_of_a_step(seed: int) -> None:
             V = rng.standard_normal(9)
             V[tables.terminal] = 0.0
             P = model.to_gym_P()
-            found = step_variances(model, policy, V, 0.9)
+            found = StepVariances(model, policy, V, 0.9)
             for s in np.flatnonzero(~tables.terminal):
                 expected = sum(
                     weights[s, a] * p * (-reward + 0.9 * V[t] - V[s]) ** 2

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from PIL import Image
+from scipy.ndimage import gaussian_filter
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from aggmaze.grid import Grid
@@ -21,6 +22,7 @@ from aggmaze.layouts.given_heights import heights_from_image, layout_from_height
 from aggmaze.layouts.heights import HURST, TERRAINS, heights
 from aggmaze.layouts.layout import Layout, open_passages
 from aggmaze.layouts.spanning_tree import GENERATORS, open_loops
+from aggmaze.layouts.tree_kernels import join_by_edges
 from tests.strategies import grids, seeds
 
 generators = pytest.mark.parametrize("generator", GENERATORS)
@@ -504,3 +506,43 @@ def test_what_the_caller_does_to_its_arrays_changes_no_layout() -> None:
         assert array is not None
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
+
+
+# ---------------------------------------------------------------------------------------------
+# Kernels of large mazes.
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (300,), (5, 9), (131, 260), (3, 4, 5), (140, 2, 3)])
+@pytest.mark.parametrize("smoothness", [None, 0.0, 0.1, 0.4, 3.3, 21.0])
+def test_smoothing_kernels_give_the_bits_of_scipy(
+    shape: tuple[int, ...], smoothness: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    sigma = [n / 20 if smoothness is None else smoothness for n in shape]
+    expected = gaussian_filter(rng.standard_normal(shape), sigma, mode="reflect")
+    low, high = expected.min(), expected.max()
+    expected = (expected - low) / ((high - low) or 1.0)
+    for least_work in (0, math.inf):
+        monkeypatch.setattr("aggmaze.layouts.heights._LEAST_WORK", least_work)
+        found = heights(Grid(shape), "smooth", smoothness, np.random.default_rng(0))
+        np.testing.assert_array_equal(found, expected.reshape(-1))
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (40, 31), (9, 8, 7), (500,)])
+def test_edges_are_joined_as_by_plain_python(shape: tuple[int, ...]) -> None:
+    grid = Grid(shape)
+    edges = np.flatnonzero(open_passages(grid))
+    np.random.default_rng(3).shuffle(edges)
+    label = list(range(grid.num_states))
+    expected = np.zeros((grid.num_states, grid.num_dims), dtype=bool)
+    for edge in edges.tolist():
+        state, axis = divmod(edge, grid.num_dims)
+        one, other = label[state], label[state + grid.strides[axis]]
+        if one != other:
+            expected[state, axis] = True
+            label = [one if place == other else place for place in label]
+    found = join_by_edges(edges, np.array(grid.strides), grid.num_states)
+    np.testing.assert_array_equal(found, expected)
+    # Too few edges to join all are joined all the same.
+    few = join_by_edges(edges[:2], np.array(grid.strides), grid.num_states)
+    assert few.sum() == min(2, len(edges))
