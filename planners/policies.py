@@ -11,12 +11,12 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import as_float, check_gamma, is_real
-from aggmaze.models.model import Model
+from aggmaze.models.model import Model, with_table
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
 from planners.adapters import as_model
-from planners.bellman import local_engine
 from planners.engine import Engine
+from planners.event_engine import make_engine
 from planners.kernels.compiling import interruptible
 from planners.result import SolveResult
 
@@ -42,7 +42,7 @@ def q_values(model_or_env: Any, V: ArrayLike, gamma: float) -> NDArray[np.float6
     """
     model = as_model(model_or_env)
     full = model_values(model, V)
-    Q = local_engine(model, check_gamma(gamma)).q_values(full)
+    Q = make_engine(model, check_gamma(gamma)).q_values(full)
     return Q[: model.num_listed_states]
 
 
@@ -78,7 +78,7 @@ def greedy(model_or_env: Any, V: ArrayLike, gamma: float, slack: float = 0.0) ->
     if not slack >= 0:
         raise ValueError(f"slack must not be negative, got {slack!r}")
     full = model_values(model, V)
-    policy = greedy_policy(local_engine(model, check_gamma(gamma)), full, slack, tie=slack)
+    policy = greedy_policy(make_engine(model, check_gamma(gamma)), full, slack, tie=slack)
     return policy[: model.num_listed_states]
 
 
@@ -113,7 +113,8 @@ def steps_to_terminal(model: Model) -> NDArray[np.int64]:
     A step counts as possible with an available action and positive probability; -1 where no
     terminal state can be reached.
     """
-    distances, _ = distances_to(model.successor_graph(), np.flatnonzero(model.terminal))
+    graph = with_table(model).successor_graph()
+    distances, _ = distances_to(graph, np.flatnonzero(model.terminal))
     return distances
 
 
@@ -158,6 +159,7 @@ def greedy_path(model: Model, policy: NDArray[np.int64], start: int) -> NDArray[
     start : int
         The first of the states.
     """
+    model = with_table(model)
     path, visited = [start], {start}
     while not model.terminal[path[-1]]:
         state = path[-1]
@@ -226,6 +228,7 @@ def policy_model(
         If an action is out of range, or masked and that is not allowed, or a row does not hold
         probabilities.
     """
+    model = with_table(model)
     weights = _policy_weights(model, policy, allow_unavailable)
     if isinstance(model, MoveMDP):
         rows = model.policy_rows(0, model.num_states, weights)
@@ -249,6 +252,7 @@ def step_variances(
         The policy's own costs-to-go, which are the means.
     gamma : float
     """
+    model = with_table(model)
     weights = _policy_weights(model, policy, allow_unavailable=True)
     num_states = model.num_states
     if isinstance(model, MoveMDP):

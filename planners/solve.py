@@ -20,12 +20,13 @@ from aggmaze.checks import (
     did_you_mean,
     shown,
 )
+from aggmaze.models.events import EventMDP
 from planners.adapters import as_model
 from planners.auto import choose
-from planners.bellman import local_engine
 from planners.budget import Budget, Clock
 from planners.certificate import LARGEST_START, Certifier
 from planners.engine import Engine
+from planners.event_engine import make_engine
 from planners.iterate import Callback, iterate
 from planners.judge import Run
 from planners.kernels.compiling import interruptible
@@ -66,6 +67,8 @@ class Method:
         ``num_iterations(options)``: the budget that is the method's normal end where the caller
         sets none.  Methods without one run to a tolerance, and so do those where it is None; the
         others define their values, which are not moved to the middle of what is certified.
+    matrix_free : bool
+        Whether it runs on models without a table: it asks for an `Engine` only.
     """
 
     solver: Callable[..., Solver]
@@ -73,10 +76,13 @@ class Method:
     options: type | None = None
     draws: bool = False
     num_iterations: Callable[[Any], int | None] = lambda options: None
+    matrix_free: bool = False
 
 
 METHODS: dict[str, Method] = {
-    "value_iteration": Method(ValueIteration, "full sweeps V = TV with MacQueen's bounds"),
+    "value_iteration": Method(
+        ValueIteration, "full sweeps V = TV with MacQueen's bounds", matrix_free=True
+    ),
     "gauss_seidel": Method(GaussSeidel, "sweeps in place, in alternating directions"),
     "modified_policy_iteration": Method(
         ModifiedPolicyIteration,
@@ -100,6 +106,7 @@ METHODS: dict[str, Method] = {
         FixedAggregationOptions,
         draws=True,
         num_iterations=operator.attrgetter("num_iterations"),
+        matrix_free=True,
     ),
     "adaptive_aggregation": Method(
         AdaptiveAggregation,
@@ -107,6 +114,7 @@ METHODS: dict[str, Method] = {
         AdaptiveAggregationOptions,
         draws=True,
         num_iterations=operator.attrgetter("num_iterations"),
+        matrix_free=True,
     ),
 }
 
@@ -201,6 +209,8 @@ def solve(
     check_integer("seed", seed)
     check_choice("certify", certify, ("final", "every"))
     method_options = check_method(method, options)
+    if isinstance(model_or_env, EventMDP):
+        _check_matrix_free(method)
     model = as_model(model_or_env)
     clock = Clock(time_limit)
     reason = ""
@@ -214,7 +224,7 @@ def solve(
         arguments["rng"] = np.random.default_rng(seed)
     normal_end = entry.num_iterations(method_options)
     start = np.zeros(model.num_states) if V0 is None else model_values(model, V0)
-    engine = local_engine(model, gamma, check_num_threads(num_threads), clock.check)
+    engine = make_engine(model, gamma, check_num_threads(num_threads), clock.check)
     certifier = Certifier(engine)
     _check_size(engine, start)
     lowered = ""
@@ -327,6 +337,16 @@ def check_method(name: str, options: dict[str, Any]) -> Any:
             hint = did_you_mean(option, allowed)
             raise TypeError(f"{name} does not take {option!r}; it {takes}{hint}")
     return None if kind is None else kind(**options)
+
+
+def _check_matrix_free(method: str) -> None:
+    """Refuse a method that follows the rows of a table, for a model that has none."""
+    if method != AUTO and not METHODS[method].matrix_free:
+        working = ", ".join(name for name, entry in METHODS.items() if entry.matrix_free)
+        raise ValueError(
+            f"{method} needs a table of transitions, which an EventMDP does not form; methods that "
+            f"do without: {working}; a small model has a table as model.to_tabular()"
+        )
 
 
 def _check_size(engine: Engine, start: NDArray[np.float64]) -> None:
