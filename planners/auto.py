@@ -61,7 +61,7 @@ def choose(model: Model, tol: float | None = None) -> Choice:
         Relative accuracy asked for.
     """
     if isinstance(model, EventMDP):
-        return Choice("value_iteration", "a model of random events, which has no table")
+        return Choice("modified_policy_iteration", "a model of random events, without a table")
     found = measure(model)
     if found.p is not None and found.shape is not None:
         if len(found.shape) == 1:

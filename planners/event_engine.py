@@ -49,7 +49,7 @@ class EventEngine:
         self.num_threads = num_threads
         self.checkpoint = checkpoint
         self.most_left = 1.0
-        self._kernels = kernels_of(model)
+        self._kernels = kernels_of(model.functions)
         extent, stages, chances = model.extent, model.all_stages, model.chances
         self.max_cost = extent.max_cost + math.fsum(extent.event_costs)
         self._costs_of_events = any(extent.event_costs)
@@ -66,6 +66,9 @@ class EventEngine:
         self.work = self.num_states * self._state_work + sum(
             stage.num_points * stage.chances.longest for stage in stages
         )
+        #: Outcomes that a sweep by a policy reads.
+        self.policy_work = self.work - self.num_states * self._state_work
+        self.policy_work += self.num_states * chances[0].longest
         room = 8 * sum(stage.num_points for stage in stages)
         check_memory(room, f"values of {sum(s.num_points for s in stages):,} points of stages")
         self._values = [np.empty(stage.num_points) for stage in stages]

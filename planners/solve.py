@@ -47,6 +47,7 @@ from planners.solvers.modified_policy_iteration import (
     ModifiedPolicyIterationOptions,
 )
 from planners.solvers.policy_iteration import PolicyIteration
+from planners.solvers.policy_sweeps import PolicySweeps
 from planners.solvers.value_iteration import ValueIteration
 
 
@@ -67,8 +68,8 @@ class Method:
         ``num_iterations(options)``: the budget that is the method's normal end where the caller
         sets none.  Methods without one run to a tolerance, and so do those where it is None; the
         others define their values, which are not moved to the middle of what is certified.
-    matrix_free : bool
-        Whether it runs on models without a table: it asks for an `Engine` only.
+    matrix_free : callable, optional
+        As ``solver``, on models without a table; None where there is none.
     """
 
     solver: Callable[..., Solver]
@@ -76,18 +77,21 @@ class Method:
     options: type | None = None
     draws: bool = False
     num_iterations: Callable[[Any], int | None] = lambda options: None
-    matrix_free: bool = False
+    matrix_free: Callable[..., Solver] | None = None
 
 
 METHODS: dict[str, Method] = {
     "value_iteration": Method(
-        ValueIteration, "full sweeps V = TV with MacQueen's bounds", matrix_free=True
+        ValueIteration,
+        "full sweeps V = TV with MacQueen's bounds",
+        matrix_free=ValueIteration,
     ),
     "gauss_seidel": Method(GaussSeidel, "sweeps in place, in alternating directions"),
     "modified_policy_iteration": Method(
         ModifiedPolicyIteration,
         "sweeps, and between them cheap ones by the policy alone",
         ModifiedPolicyIterationOptions,
+        matrix_free=PolicySweeps,
     ),
     "policy_iteration": Method(PolicyIteration, "exact evaluation and improvement in turn"),
     "forest_policy_iteration": Method(
@@ -106,7 +110,7 @@ METHODS: dict[str, Method] = {
         FixedAggregationOptions,
         draws=True,
         num_iterations=operator.attrgetter("num_iterations"),
-        matrix_free=True,
+        matrix_free=FixedAggregation,
     ),
     "adaptive_aggregation": Method(
         AdaptiveAggregation,
@@ -114,7 +118,7 @@ METHODS: dict[str, Method] = {
         AdaptiveAggregationOptions,
         draws=True,
         num_iterations=operator.attrgetter("num_iterations"),
-        matrix_free=True,
+        matrix_free=AdaptiveAggregation,
     ),
 }
 
@@ -240,11 +244,13 @@ def solve(
     budget = Budget(tol, atol, num_iterations, num_updates, time_limit)
     if budget.has_tolerance:
         certifier.check_attainable(budget.tol if budget.atol is None else None)
+    solver = entry.matrix_free if isinstance(model, EventMDP) else entry.solver
+    assert solver is not None
     run: Run | None = None
     try:
         with interruptible():
             run = iterate(
-                entry.solver(engine, **arguments),
+                solver(engine, **arguments),
                 start,
                 certifier,
                 budget,
@@ -341,8 +347,10 @@ def check_method(name: str, options: dict[str, Any]) -> Any:
 
 def _check_matrix_free(method: str) -> None:
     """Refuse a method that follows the rows of a table, for a model that has none."""
-    if method != AUTO and not METHODS[method].matrix_free:
-        working = ", ".join(name for name, entry in METHODS.items() if entry.matrix_free)
+    if method != AUTO and METHODS[method].matrix_free is None:
+        working = ", ".join(
+            name for name, entry in METHODS.items() if entry.matrix_free is not None
+        )
         raise ValueError(
             f"{method} needs a table of transitions, which an EventMDP does not form; methods that "
             f"do without: {working}; a small model has a table as model.to_tabular()"

@@ -5,6 +5,7 @@ What calls a user's functions is not kept on disk: numba cannot tell when they h
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,10 @@ from numba import njit
 from aggmaze import kernel_cache  # noqa: F401  (before any kernel)
 
 if TYPE_CHECKING:
-    from aggmaze.models.events import EventMDP, Stage
+    from aggmaze.models.events import Functions, StageFunctions
+
+#: Sets of functions for which what is compiled is kept in memory.
+MOST_KEPT = 16
 
 
 def or_constant(function: Callable[..., Any] | None, num_arguments: int, value: Any) -> Any:
@@ -33,10 +37,10 @@ def or_constant(function: Callable[..., Any] | None, num_arguments: int, value: 
     return njit(nogil=True)(constants[num_arguments - 1])
 
 
-def row_of_action(model: EventMDP) -> Any:
+def row_of_action(functions: Functions) -> Any:
     """Return which row of events a state and an action have, of a model without ``post``."""
-    row = model.row
-    if row is None or model.rows_by_action:
+    row = functions.row
+    if row is None or functions.rows_by_action:
         return or_constant(row, 2, 0)
 
     @njit(nogil=True)
@@ -46,11 +50,12 @@ def row_of_action(model: EventMDP) -> Any:
     return of_state
 
 
-def first_step(model: EventMDP) -> tuple[Any, Any, Any]:
+@functools.lru_cache(maxsize=MOST_KEPT)
+def first_step(functions: Functions) -> tuple[Any, Any, Any]:
     """Return row, next point and cost of an event after an action, also where that is ``post``."""
-    post, next_state = model.post, model.next_state
+    post, next_state = functions.post, functions.next_state
     if post is None:
-        return row_of_action(model), next_state, or_constant(model.event_cost, 3, 0.0)
+        return row_of_action(functions), next_state, or_constant(functions.event_cost, 3, 0.0)
 
     @njit(nogil=True)
     def leads_to(state, action, event):
@@ -59,18 +64,19 @@ def first_step(model: EventMDP) -> tuple[Any, Any, Any]:
     return or_constant(None, 2, 0), leads_to, or_constant(None, 3, 0.0)
 
 
-def action_scanner(model: EventMDP) -> Any:
+@functools.lru_cache(maxsize=MOST_KEPT)
+def action_scanner(functions: Functions) -> Any:
     """Return a kernel that looks at what the functions say of states.
 
     ``scan(chances, terminal, num_following, lo, hi)`` returns the first state where something is
     wrong, -1 if none is; the largest size of ``cost`` and of ``event_cost``, and the largest
     ``cost``.  Chances of rows that do not exist are not read.
     """
-    row_of, leads_to, event_cost = first_step(model)
-    num_actions, cost = model.num_actions, model.cost
-    by_action = model.rows_by_action
-    is_open = or_constant(model.available, 2, True)
-    masked, some_cost = model.available is not None, model.event_cost is not None
+    row_of, leads_to, event_cost = first_step(functions)
+    num_actions, cost = functions.num_actions, functions.cost
+    by_action = functions.rows_by_action
+    is_open = or_constant(functions.available, 2, True)
+    masked, some_cost = functions.available is not None, functions.event_cost is not None
 
     @njit(nogil=True)
     def scan(chances, terminal, num_following, lo, hi):
@@ -117,7 +123,8 @@ def action_scanner(model: EventMDP) -> Any:
     return scan
 
 
-def stage_scanner(stage: Stage) -> Any:
+@functools.lru_cache(maxsize=MOST_KEPT)
+def stage_scanner(stage: StageFunctions) -> Any:
     """Return a kernel that looks at what the functions say of points of a stage.
 
     ``scan(chances, num_following, lo, hi)`` returns the first group of lanes where something is
@@ -160,16 +167,17 @@ def stage_scanner(stage: Stage) -> Any:
     return scan
 
 
-def action_lister(model: EventMDP) -> tuple[Any, Any]:
+@functools.lru_cache(maxsize=MOST_KEPT)
+def action_lister(functions: Functions) -> tuple[Any, Any]:
     """Return kernels that list what follows the actions of a block of states.
 
     ``count(chances, terminal, lo, hi)`` returns the number of outcomes; ``fill(chances, terminal,
     lo, hi, rows, points, probabilities, costs, own, mask)`` writes row ``(s - lo) * A + a``, point,
     probability and cost of each, the costs of actions and which are available.
     """
-    row_of, leads_to, event_cost = first_step(model)
-    num_actions, cost = model.num_actions, model.cost
-    is_open = or_constant(model.available, 2, True)
+    row_of, leads_to, event_cost = first_step(functions)
+    num_actions, cost = functions.num_actions, functions.cost
+    is_open = or_constant(functions.available, 2, True)
 
     @njit(nogil=True)
     def count(chances, terminal, lo, hi):
@@ -203,7 +211,8 @@ def action_lister(model: EventMDP) -> tuple[Any, Any]:
     return count, fill
 
 
-def stage_lister(stage: Stage) -> tuple[Any, Any]:
+@functools.lru_cache(maxsize=MOST_KEPT)
+def stage_lister(stage: StageFunctions) -> tuple[Any, Any]:
     """Return kernels that put what follows each point in the place of the point.
 
     ``count(chances, points)`` returns the number of outcomes then; ``fill(chances, before, after)``

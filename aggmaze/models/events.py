@@ -65,8 +65,31 @@ class Chances(NamedTuple):
         return int(np.diff(self.indptr).max())
 
 
+class StageFunctions(NamedTuple):
+    """What is compiled for a stage depends on: its functions and the number of its lanes."""
+
+    following: Callable[[int, int], int]
+    row: Callable[[int], int] | None
+    cost: Callable[[int, int], float] | None
+    lanes: int
+
+
+class Functions(NamedTuple):
+    """What is compiled for a model depends on: its functions and the number of its actions."""
+
+    num_actions: int
+    next_state: Callable[..., int]
+    cost: Callable[[int, int], float]
+    row: Callable[..., int] | None
+    rows_by_action: bool
+    event_cost: Callable[..., float] | None
+    post: Callable[[int, int], int] | None
+    available: Callable[[int, int], bool] | None
+    all_stages: tuple[StageFunctions, ...]
+
+
 @dataclass(frozen=True, eq=False)
-class Stage:
+class EventStage:
     """Events that happen after others within a step, from one of N points.
 
     Parameters
@@ -111,16 +134,24 @@ class Stage:
             raise ValueError(f"lanes must divide num_points = {num_points}, got {lanes}")
         for name, value in (
             ("num_points", num_points),
-            ("following", _compiled("following", following, 2, "integer")),
+            ("following", _compiled("following", following, ("point", "event"), "integer")),
             ("probabilities", _distributions(probabilities, row)),
-            ("row", None if row is None else _compiled("row", row, 1, "integer")),
-            ("cost", None if cost is None else _compiled("cost", cost, 2, "number")),
+            ("row", None if row is None else _compiled("row", row, ("point",), "integer")),
+            (
+                "cost",
+                None if cost is None else _compiled("cost", cost, ("point", "event"), "number"),
+            ),
             ("lanes", lanes),
         ):
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        return f"Stage({self.num_points:,} points, {self.probabilities.shape[1]} events)"
+        return f"EventStage({self.num_points:,} points, {self.probabilities.shape[1]:,} events)"
+
+    @property
+    def functions(self) -> StageFunctions:
+        """What is compiled depends on."""
+        return StageFunctions(self.following, self.row, self.cost, self.lanes)
 
     @cached_property
     def chances(self) -> Chances:
@@ -151,11 +182,11 @@ class Extent:
 class EventMDP(FiniteMDP):
     """A model given by functions of state, action and random event.
 
-    Functions take and return scalars and are compiled by numba, with the arrays that they read
-    (read-only by then: numba takes them as they are at the first call, so small ones only).  A
-    function that is compiled already stays as it is.  What is compiled of a model is compiled once
-    for the model object, and can't be kept on disk: numba cannot tell when what a function reads
-    has changed.
+    Functions take and return scalars.  They are compiled by numba, together with the arrays that
+    they read, as these are at that moment: small arrays, then, and what changes in them later
+    changes nothing.  One that is compiled already is taken as it is.  What calls them is compiled
+    once in a process, some seconds; models of the same compiled functions share it.  It can't be
+    kept on disk, since numba cannot tell when what a function reads has changed.
 
     Parameters
     ----------
@@ -179,7 +210,9 @@ class EventMDP(FiniteMDP):
         ``post(state, action)``: the post-decision state, from 0 to ``num_posts - 1``.
     num_posts : int, optional
         Number of post-decision states.
-    stages : sequence of Stage
+    lanes : int
+        Of post-decision states, as those of the points of an `EventStage`.
+    stages : sequence of EventStage
         What happens afterwards within the step, in order.
     available : callable, optional
         ``available(state, action)``: whether the action can be chosen; all by default.  Every state
@@ -207,7 +240,7 @@ class EventMDP(FiniteMDP):
     post: Callable[[int, int], int] | None
     num_posts: int | None
     lanes: int
-    stages: tuple[Stage, ...]
+    stages: tuple[EventStage, ...]
     available: Callable[[int, int], bool] | None
     terminal: NDArray[np.bool_]
     initial: NDArray[np.float64]
@@ -225,7 +258,7 @@ class EventMDP(FiniteMDP):
         post: Callable[[int, int], int] | None = None,
         num_posts: int | None = None,
         lanes: int = 1,
-        stages: Sequence[Stage] = (),
+        stages: Sequence[EventStage] = (),
         available: Callable[[int, int], bool] | None = None,
         terminal: ArrayLike | None = None,
         initial: ArrayLike | None = None,
@@ -236,6 +269,14 @@ class EventMDP(FiniteMDP):
             raise ValueError("post and num_posts go together")
         if num_posts is not None:
             num_posts = check_integer("num_posts", num_posts, least=1)
+        lanes = check_integer("lanes", lanes, least=1)
+        if lanes > 1 and num_posts is None:
+            raise ValueError("lanes are those of post-decision states: without post there are none")
+        if num_posts is not None and num_posts % lanes:
+            raise ValueError(f"lanes must divide num_posts = {num_posts}, got {lanes}")
+        strangers = [stage for stage in stages if not isinstance(stage, EventStage)]
+        if strangers:
+            raise TypeError(f"stages must be EventStage objects, got {strangers[0]!r}")
         ends = np.zeros(num_states, dtype=bool) if terminal is None else np.asarray(terminal)
         if ends.shape == (0,):
             ends = np.zeros(num_states, dtype=bool)
@@ -249,23 +290,24 @@ class EventMDP(FiniteMDP):
         distribution = own(without_rounding(np.asarray(initial, np.float64)), np.float64)
         if distribution.shape != (num_states,):
             raise ValueError(f"initial must have shape ({num_states},), got {distribution.shape}")
-        # Of an event: with the state and the action, or with the post-decision state.
-        num_before = 2 if post is None else 1
-        num_of_row = 1 if row is None or num_before == 1 else min(2, max(1, _num_parameters(row)))
-        functions: dict[str, tuple[Any, int, str]] = {
-            "row": (row, num_of_row, "integer"),
-            "event_cost": (event_cost, num_before + 1, "number"),
-            "post": (post, 2, "integer"),
-            "available": (available, 2, "boolean"),
+        pair = "state", "action"
+        before = pair if post is None else ("post",)
+        by_action = post is None and callable(row) and _num_parameters(row) == 2
+        of_row = pair if by_action else ("state" if post is None else "post",)
+        functions: dict[str, tuple[Any, tuple[str, ...], str]] = {
+            "row": (row, of_row, "integer"),
+            "event_cost": (event_cost, (*before, "event"), "number"),
+            "post": (post, pair, "integer"),
+            "available": (available, pair, "boolean"),
         }
         for name, value in (
             ("shape", (num_states, num_actions)),
-            ("next_state", _compiled("next_state", next_state, num_before + 1, "integer")),
+            ("next_state", _compiled("next_state", next_state, (*before, "event"), "integer")),
             ("probabilities", _distributions(probabilities, row)),
-            ("cost", _compiled("cost", cost, 2, "number")),
+            ("cost", _compiled("cost", cost, pair, "number")),
             *(
-                (name, None if function is None else _compiled(name, function, count, kind))
-                for name, (function, count, kind) in functions.items()
+                (name, None if function is None else _compiled(name, function, arguments, kind))
+                for name, (function, arguments, kind) in functions.items()
             ),
             ("num_posts", num_posts),
             ("lanes", lanes),
@@ -278,7 +320,8 @@ class EventMDP(FiniteMDP):
     def __repr__(self) -> str:
         return (
             f"EventMDP({self.num_states:,} states, {self.num_actions:,} actions, "
-            f"{self.probabilities.shape[1]:,} events, {len(self.stages)} further stages)"
+            f"{self.probabilities.shape[1]:,} events"
+            + (f", {len(self.stages)} stages)" if self.stages else ")")
         )
 
     @property
@@ -302,12 +345,12 @@ class EventMDP(FiniteMDP):
         return self.num_states
 
     @cached_property
-    def all_stages(self) -> tuple[Stage, ...]:
+    def all_stages(self) -> tuple[EventStage, ...]:
         """The stages that hold a value for each of their points: post-decision states first."""
         if self.post is None:
             return self.stages
         assert self.num_posts is not None
-        of_posts = Stage(
+        of_posts = EventStage(
             self.num_posts,
             self.next_state,
             self.probabilities,
@@ -316,6 +359,21 @@ class EventMDP(FiniteMDP):
             lanes=self.lanes,
         )
         return (of_posts, *self.stages)
+
+    @cached_property
+    def functions(self) -> Functions:
+        """What is compiled depends on."""
+        return Functions(
+            self.num_actions,
+            self.next_state,
+            self.cost,
+            self.row,
+            self.rows_by_action,
+            self.event_cost,
+            self.post,
+            self.available,
+            tuple(stage.functions for stage in self.all_stages),
+        )
 
     @cached_property
     def chances(self) -> tuple[Chances, ...]:
@@ -414,7 +472,7 @@ class EventMDP(FiniteMDP):
 
         check_distribution(self.initial)
         sizes = [stage.num_points for stage in self.all_stages] + [self.num_states]
-        scan = action_scanner(self)
+        scan = action_scanner(self.functions)
         found = [0.0, 0.0, -math.inf]
 
         def scan_actions(lo: int, hi: int) -> int:
@@ -436,7 +494,7 @@ class EventMDP(FiniteMDP):
         from aggmaze.models.event_kernels import stage_scanner
 
         stage = self.all_stages[place]
-        scan, most = stage_scanner(stage), [0.0]
+        scan, most = stage_scanner(stage.functions), [0.0]
 
         def scan_groups(lo: int, hi: int) -> int:
             group, largest = scan(stage.chances, num_following, lo, hi)
@@ -453,7 +511,7 @@ class EventMDP(FiniteMDP):
         """Say what is wrong with a state, of which the scan says that something is."""
         from aggmaze.models.event_kernels import first_step
 
-        row_of, leads_to, event_cost = first_step(self)
+        row_of, leads_to, event_cost = first_step(self.functions)
         name = "next_state" if self.post is None else "post"
         indptr, events, _ = self.chances[0]
         some_open = False
@@ -530,12 +588,12 @@ class EventMDP(FiniteMDP):
         self.validate()
         own_costs = np.zeros((hi - lo, self.num_actions))
         mask = np.zeros((hi - lo, self.num_actions), dtype=bool)
-        count, fill = action_lister(self)
+        count, fill = action_lister(self.functions)
         block = self.chances[0], self.terminal, lo, hi
         outcomes = _room(count(*block), self.num_states)
         fill(*block, *outcomes, own_costs, mask)
         for stage in self.all_stages:
-            count, fill = stage_lister(stage)
+            count, fill = stage_lister(stage.functions)
             after = _room(count(stage.chances, outcomes[1]), self.num_states)
             fill(stage.chances, outcomes, after)
             outcomes = after
@@ -552,7 +610,7 @@ class EventMDP(FiniteMDP):
             return state, self.idle_cost, 1.0
         from aggmaze.models.event_kernels import first_step
 
-        row_of, leads_to, event_cost = first_step(self)
+        row_of, leads_to, event_cost = first_step(self.functions)
         event, probability, uniform = _drawn(tables[0], row_of(state, action), uniform)
         price = self.cost(state, action) + event_cost(state, action, event)
         point = leads_to(state, action, event)
@@ -628,7 +686,9 @@ def _num_parameters(function: Callable[..., Any]) -> int:
     return len(inspect.signature(getattr(function, "py_func", function)).parameters)
 
 
-def _compiled(name: str, function: Any, num_arguments: int, kind: str) -> Callable[..., Any]:
+def _compiled(
+    name: str, function: Any, arguments: tuple[str, ...], kind: str
+) -> Callable[..., Any]:
     """Return a function compiled by numba for whole numbers, and refuse one that cannot be.
 
     Parameters
@@ -637,7 +697,8 @@ def _compiled(name: str, function: Any, num_arguments: int, kind: str) -> Callab
         What errors call it.
     function : callable
         Compiled already or not.
-    num_arguments : int
+    arguments : tuple of str
+        What it takes.
     kind : str
         What it returns: "integer", "number" or "boolean".
     """
@@ -648,22 +709,25 @@ def _compiled(name: str, function: Any, num_arguments: int, kind: str) -> Callab
     if not callable(function):
         raise TypeError(f"{name} must be a function, got {function!r}")
     found = _num_parameters(function)
-    if found != num_arguments:
-        raise TypeError(f"{name} must take {num_arguments} arguments, takes {found}")
+    if found != len(arguments):
+        count = "1 argument" if len(arguments) == 1 else f"{len(arguments)} arguments"
+        raise TypeError(f"{name} must take {count} ({', '.join(arguments)}), takes {found}")
     compiled: Any = function if isinstance(function, Dispatcher) else njit(nogil=True)(function)
-    arguments = (types.int64,) * num_arguments
+    whole = (types.int64,) * len(arguments)
     try:
-        compiled.compile(arguments)
+        compiled.compile(whole)
     except NumbaError as error:
         raise TypeError(f"{name} cannot be compiled by numba for whole numbers: {error}") from error
-    returned = compiled.overloads[arguments].signature.return_type
+    returned = compiled.overloads[whole].signature.return_type
     allowed: tuple[Any, ...] = {
         "integer": (types.Integer,),
         "number": (types.Integer, types.Float),
         "boolean": (types.Boolean,),
     }[kind]
     if not isinstance(returned, allowed):
-        raise TypeError(f"{name} must return a {kind}, returns {returned}")
+        raise TypeError(
+            f"{name} must return {'an' if kind == 'integer' else 'a'} {kind}, returns {returned}"
+        )
     return compiled
 
 

@@ -1,7 +1,7 @@
-"""Backups of models of random events, compiled for the functions of each model.
+"""Backups of models of random events, compiled for the functions of each functions.
 
-What is compiled calls the user's functions, so that it is not kept on disk: it is made once for a
-model object and goes with it.  `kernels_of` returns it.
+What is compiled calls the user's functions, so that it is not kept on disk: `kernels_of` makes it
+once for the functions, whatever the probabilities of the models that have them.
 
 Sums run over the events of a row in their order and, at the first stage, over all actions at once:
 where the index of what an action leads to grows with the action, the compiler makes vectors of it.
@@ -10,20 +10,20 @@ Indices are unsigned, since numba asks of others whether they count from the end
 
 from __future__ import annotations
 
-import weakref
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from aggmaze.models.event_kernels import or_constant, row_of_action
-from aggmaze.models.events import EventMDP, Stage
+from aggmaze.models.event_kernels import MOST_KEPT, or_constant, row_of_action
+from aggmaze.models.events import Functions, StageFunctions
 from planners.kernels.pieces import NOTHING_SEEN, clear, lesser, pick, seen_by_vectors, value_of
 
 
 class EventKernels(NamedTuple):
-    """What is compiled of a model; ``U`` holds a value for each point of the first stage.
+    """What is compiled; ``U`` holds a value for each point of the first stage.
 
     ``factor`` is gamma where there are no stages, whose values U then holds, and else 1.
 
@@ -62,23 +62,13 @@ class EventKernels(NamedTuple):
     fill_least: tuple[Callable[..., Any], ...]
 
 
-_kernels: weakref.WeakKeyDictionary[EventMDP, EventKernels] = weakref.WeakKeyDictionary()
-
-
-def kernels_of(model: EventMDP) -> EventKernels:
-    """Return the kernels of a model, each compiled at its first call."""
-    found = _kernels.get(model)
-    if found is None:
-        found = _kernels[model] = _make(model)
-    return found
-
-
-def _make(model: EventMDP) -> EventKernels:
-    """Return kernels for the functions of a model."""
-    actions_of, expected, least_of = _first_stage(model)
-    fully = _through_all_stages(model)
-    num_actions = model.num_actions
-    is_open = or_constant(model.available, 2, True)
+@functools.lru_cache(maxsize=MOST_KEPT)
+def kernels_of(functions: Functions) -> EventKernels:
+    """Return the kernels of models with such functions, each compiled at its first call."""
+    actions_of, expected, least_of = _first_stage(functions)
+    fully = _through_all_stages(functions)
+    num_actions = functions.num_actions
+    is_open = or_constant(functions.available, 2, True)
 
     @njit(nogil=True)
     def sweep(chances, terminal, factor, U, V, out, actions, lo, hi):
@@ -179,22 +169,22 @@ def _make(model: EventMDP) -> EventKernels:
         greedy,
         aggregated,
         nearest,
-        tuple(_filler(stage) for stage in model.all_stages),
-        tuple(_least_filler(stage) for stage in model.all_stages),
+        tuple(_filler(stage) for stage in functions.all_stages),
+        tuple(_least_filler(stage) for stage in functions.all_stages),
     )
 
 
-def _first_stage(model: EventMDP) -> tuple[Callable[..., Any], ...]:
+def _first_stage(functions: Functions) -> tuple[Callable[..., Any], ...]:
     """Return the sums over what may happen right after an action.
 
     ``actions_of(chances, factor, U, s, Q)`` writes the value of each action, +inf where masked;
     ``expected(chances, factor, U, s, a, with_costs)`` returns that of one, the costs in it or not;
     ``least_of(chances, U, s, a)`` returns the least value that can follow.
     """
-    num_actions = model.num_actions
-    cost, post, next_state = model.cost, model.post, model.next_state
-    masked = model.available is not None
-    is_open = or_constant(model.available, 2, True)
+    num_actions = functions.num_actions
+    cost, post, next_state = functions.cost, functions.post, functions.next_state
+    masked = functions.available is not None
+    is_open = or_constant(functions.available, 2, True)
 
     if post is not None:
 
@@ -217,9 +207,9 @@ def _first_stage(model: EventMDP) -> tuple[Callable[..., Any], ...]:
 
         return post_actions_of, post_expected, post_least_of
 
-    row_of = row_of_action(model)
-    some_cost = model.event_cost is not None
-    event_cost = or_constant(model.event_cost, 3, 0.0)
+    row_of = row_of_action(functions)
+    some_cost = functions.event_cost is not None
+    event_cost = or_constant(functions.event_cost, 3, 0.0)
 
     @njit(nogil=True)
     def expected(chances, factor, U, s, a, with_costs):
@@ -242,7 +232,7 @@ def _first_stage(model: EventMDP) -> tuple[Callable[..., Any], ...]:
             least = min(least, U[np.uintp(next_state(s, a, events[i]))])
         return least
 
-    if model.rows_by_action:
+    if functions.rows_by_action:
 
         @njit(nogil=True)
         def each_action(chances, factor, U, s, Q):
@@ -274,7 +264,7 @@ def _first_stage(model: EventMDP) -> tuple[Callable[..., Any], ...]:
     return actions_of, expected, least_of
 
 
-def _filler(stage: Stage) -> Callable[..., Any]:
+def _filler(stage: StageFunctions) -> Callable[..., Any]:
     """Return the sums over the events of a stage."""
     following, lanes = stage.following, stage.lanes
     row_of = or_constant(stage.row, 1, 0)
@@ -303,7 +293,7 @@ def _filler(stage: Stage) -> Callable[..., Any]:
     return fill
 
 
-def _least_filler(stage: Stage) -> Callable[..., Any]:
+def _least_filler(stage: StageFunctions) -> Callable[..., Any]:
     """Return the least values that can follow the points of a stage."""
     following, lanes = stage.following, stage.lanes
     row_of = or_constant(stage.row, 1, 0)
@@ -324,13 +314,13 @@ def _least_filler(stage: Stage) -> Callable[..., Any]:
     return fill_least
 
 
-def _through_all_stages(model: EventMDP) -> Callable[..., Any]:
+def _through_all_stages(functions: Functions) -> Callable[..., Any]:
     """Return the value of an action summed through all stages, for a few states at a time.
 
     ``fully(all_chances, gamma, W, labels, s, a)``, under aggregation by the labels.
     """
-    behind = _through_stages(model.all_stages, 1)
-    cost, post, next_state = model.cost, model.post, model.next_state
+    behind = _through_stages(functions.all_stages, 1)
+    cost, post, next_state = functions.cost, functions.post, functions.next_state
     if post is not None:
 
         @njit(nogil=True)
@@ -339,10 +329,10 @@ def _through_all_stages(model: EventMDP) -> Callable[..., Any]:
 
         return post_fully
 
-    row_of = row_of_action(model)
-    is_last = not model.all_stages
-    some_cost = model.event_cost is not None
-    event_cost = or_constant(model.event_cost, 3, 0.0)
+    row_of = row_of_action(functions)
+    is_last = not functions.all_stages
+    some_cost = functions.event_cost is not None
+    event_cost = or_constant(functions.event_cost, 3, 0.0)
 
     @njit(nogil=True)
     def fully(all_chances, gamma, W, labels, s, a):
@@ -361,7 +351,7 @@ def _through_all_stages(model: EventMDP) -> Callable[..., Any]:
     return fully
 
 
-def _through_stages(stages: tuple[Stage, ...], place: int) -> Callable[..., Any]:
+def _through_stages(stages: tuple[StageFunctions, ...], place: int) -> Callable[..., Any]:
     """Return the value of a point of the first of some stages, whose chances are at ``place``."""
     if not stages:
 

@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import planners
-from aggmaze.models.events import EventMDP, Stage
+from aggmaze import EventMDP, EventStage
 from planners.event_engine import EventEngine
 from planners.kernels.pieces import UNIT_ROUNDOFF
 
@@ -255,7 +255,7 @@ def two_products(case: Instance) -> EventMDP:
         aged = left_a[point // num_actions // num_left, event] * num_a + action // num_b
         return (aged * aged_b + (left if left < aged_b else 0)) * num_b + action % num_b
 
-    sales_of_a = Stage(
+    sales_of_a = EventStage(
         len(total_a) * num_left * num_actions, after_a, rows_a, row=row_of_point, lanes=num_b
     )
     return EventMDP(
