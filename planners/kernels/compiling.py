@@ -121,7 +121,9 @@ def _where_kept(dispatcher: Any) -> str:
 
 
 def _is_ours(event: Any) -> bool:
-    return event.data["dispatcher"].py_func.__module__.partition(".")[0] in _PACKAGES
+    # What `exec` defines, as a model's functions may be, is of no module.
+    module = event.data["dispatcher"].py_func.__module__ or ""
+    return module.partition(".")[0] in _PACKAGES
 
 
 _stopwatch = _Stopwatch()
