@@ -58,9 +58,9 @@ def as_model(source: Any) -> Model:
     if is_discrete_dp(source):
         return TabularMDP.from_quantecon(source)
     raise TypeError(
-        "expected a TabularMDP, a MoveMDP, an EventMDP, an environment with transition_model() or "
-        "P, such a P, a tuple (P, R) of transition matrices and rewards, or a quantecon "
-        f"DiscreteDP, got "
+        "expected a TabularMDP, a MoveMDP, an environment with transition_model() or P, such a P, "
+        "a tuple (P, R) of transition matrices and rewards, an EventMDP, or a quantecon "
+        "DiscreteDP, got "
         f"{_kind(source)}"
     )
 

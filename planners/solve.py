@@ -21,6 +21,7 @@ from aggmaze.checks import (
     shown,
 )
 from aggmaze.models.events import EventMDP
+from aggmaze.models.model import Model
 from planners.adapters import as_model
 from planners.auto import choose
 from planners.budget import Budget, Clock
@@ -213,8 +214,8 @@ def solve(
     check_integer("seed", seed)
     check_choice("certify", certify, ("final", "every"))
     method_options = check_method(method, options)
-    if isinstance(model_or_env, EventMDP):
-        _check_matrix_free(method)
+    if isinstance(model_or_env, EventMDP) and method != AUTO:
+        _solver_for(method, model_or_env)
     model = as_model(model_or_env)
     clock = Clock(time_limit)
     reason = ""
@@ -244,8 +245,7 @@ def solve(
     budget = Budget(tol, atol, num_iterations, num_updates, time_limit)
     if budget.has_tolerance:
         certifier.check_attainable(budget.tol if budget.atol is None else None)
-    solver = entry.matrix_free if isinstance(model, EventMDP) else entry.solver
-    assert solver is not None
+    solver = _solver_for(method, model)
     run: Run | None = None
     try:
         with interruptible():
@@ -345,16 +345,18 @@ def check_method(name: str, options: dict[str, Any]) -> Any:
     return None if kind is None else kind(**options)
 
 
-def _check_matrix_free(method: str) -> None:
-    """Refuse a method that follows the rows of a table, for a model that has none."""
-    if method != AUTO and METHODS[method].matrix_free is None:
-        working = ", ".join(
-            name for name, entry in METHODS.items() if entry.matrix_free is not None
-        )
+def _solver_for(method: str, model: Model) -> Callable[..., Solver]:
+    """Return the solver of a method, and refuse one that needs a table where there is none."""
+    entry = METHODS[method]
+    if not isinstance(model, EventMDP):
+        return entry.solver
+    if entry.matrix_free is None:
+        working = ", ".join(name for name, other in METHODS.items() if other.matrix_free)
         raise ValueError(
             f"{method} needs a table of transitions, which an EventMDP does not form; methods that "
             f"do without: {working}; a small model has a table as model.to_tabular()"
         )
+    return entry.matrix_free
 
 
 def _check_size(engine: Engine, start: NDArray[np.float64]) -> None:

@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 import planners
-from aggmaze import EventMDP, EventStage
+from aggmaze import EventMDP, EventStage, TabularEnv, TabularMDP
 from planners import event_engine
 from planners.bellman import local_engine
 from planners.budget import OutOfTimeError
@@ -162,6 +162,25 @@ def test_methods_that_need_a_table_say_so(method: str) -> None:
         planners.solve(model, gamma=0.9, method=method)
     for name in MATRIX_FREE:
         assert name in str(caught.value)
+
+
+def test_an_environment_of_the_model_steps_by_its_table() -> None:
+    model = shop(20, 3)
+    env = TabularEnv(model)
+    assert isinstance(env.transition_model(), TabularMDP)
+    env.reset(seed=0)
+    for _ in range(20):
+        state, reward, _, _, info = env.step(1)
+        assert 0 <= state < 20
+        assert reward <= 0 < info["prob"]
+    found = planners.solve(env, gamma=0.9, method="policy_iteration")
+    free = planners.solve(model, gamma=0.9, tol=1e-9)
+    assert np.abs(found.values - free.values).max() <= found.bound + free.bound
+    assert np.abs(planners.evaluate(model, free, 0.9) - free.values).max() <= (
+        free.bound + free.policy_bound
+    )
+    scaled, factor = planners.normalized(model, 0.9)
+    np.testing.assert_allclose(scaled.costs, factor * model.to_tabular().costs)
 
 
 def corridor(num_states: int = 12) -> EventMDP:
