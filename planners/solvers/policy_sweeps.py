@@ -38,7 +38,8 @@ class PolicySweeps:
     def __init__(self, engine: EventEngine, options: ModifiedPolicyIterationOptions) -> None:
         self._engine = engine
         self._num_fixed = options.inner_sweeps
-        self._most = min(_MOST_SWEEPS, engine.work // max(1, engine.policy_work))
+        cheaper = engine.work // max(1, engine.policy_work)
+        self._most = min(_MOST_SWEEPS, cheaper) if cheaper > 1 else 0
         self._some_terminal = bool(engine.terminal.any())
         num_states = engine.num_states
         self._policy = np.zeros(num_states, dtype=np.int32)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import signal
+import subprocess
+import sys
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +35,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "fixed_aggregation": {"labels": np.arange(S) // 2},
     "modified_policy_iteration": {"inner_sweeps": 2},
 }
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 Vector = NDArray[np.float64]
 
@@ -307,6 +313,47 @@ def test_a_time_limit_ends_a_run_that_is_certified() -> None:
     longer = planners.solve(model, gamma=0.99999, num_iterations=300)
     gap = np.abs(result.values - longer.values).max()
     assert gap <= result.bound + longer.bound
+
+
+ENDLESS = """
+import planners
+from tests.planners.test_event_engine import shop
+
+result = planners.solve(
+    shop(200_000),
+    gamma=1 - 1e-9,
+    method="value_iteration",
+    atol=1e-3,
+    callback=lambda progress: print("ready", flush=True) if progress.iteration == 1 else None,
+)
+print(result.status, result.bound < float("inf"), result.num_iterations >= 1)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to send")
+def test_ctrl_c_leaves_the_last_whole_iteration() -> None:
+    run = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    assert run.stdout is not None
+    assert run.stdout.readline() == "ready\n"
+    run.send_signal(signal.SIGINT)
+    out, _ = run.communicate(timeout=300)
+    assert (run.returncode, out) == (0, "interrupted True True\n")
+
+
+def test_a_policy_whose_sweep_is_no_cheaper_gets_none() -> None:
+    model = shop(50, 2)
+    # A state has two actions, and each stock six events: most is in what the actions share.
+    engine = EventEngine(model, 0.9, 1)
+    assert engine.work < 2 * engine.policy_work
+    for solved, plain in ((shop(50, 2), True), (shop(50, 40), False)):
+        found, other = (
+            planners.solve(solved, gamma=0.9, method=method, tol=1e-8)
+            for method in ("modified_policy_iteration", "value_iteration")
+        )
+        assert (found.num_sweeps == found.num_iterations) == plain
+        assert np.abs(found.values - other.values).max() <= found.bound + other.bound
 
 
 def test_a_policy_with_structure_comes_out() -> None:
