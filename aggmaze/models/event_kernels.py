@@ -15,7 +15,7 @@ from numba import njit
 from aggmaze import kernel_cache  # noqa: F401  (before any kernel)
 
 if TYPE_CHECKING:
-    from aggmaze.models.events import Functions, StageFunctions
+    from aggmaze.models.event_parts import Functions, StageFunctions
 
 #: Sets of functions for which what is compiled is kept in memory.
 MOST_KEPT = 16
@@ -165,6 +165,21 @@ def stage_scanner(stage: StageFunctions) -> Any:
         return -1, most
 
     return scan
+
+
+@functools.lru_cache(maxsize=MOST_KEPT)
+def action_marker(functions: Functions) -> Any:
+    """Return a kernel that marks what may be chosen: ``mark(terminal, mask)``, shape (S, A)."""
+    num_actions = functions.num_actions
+    is_open = or_constant(functions.available, 2, True)
+
+    @njit(nogil=True)
+    def mark(terminal, mask):
+        for s in range(len(terminal)):
+            for a in range(num_actions):
+                mask[s, a] = terminal[s] or is_open(s, a)
+
+    return mark
 
 
 @functools.lru_cache(maxsize=MOST_KEPT)

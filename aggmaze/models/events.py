@@ -20,72 +20,33 @@ where U' belongs to the points of the next stage or, behind the last one, is gam
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.arrays import lock, own
+from aggmaze.arrays import own
 from aggmaze.checks import check_integer
 from aggmaze.formats.tables import without_rounding
 from aggmaze.memory import check_memory
 from aggmaze.models.base import FiniteMDP, check_block, check_distribution, uniform_over
-from aggmaze.models.rows import ROW_SUM_TOLERANCE, Rows
+from aggmaze.models.event_parts import (
+    Chances,
+    Extent,
+    Functions,
+    StageFunctions,
+    chances_of,
+    compiled,
+    distributions,
+    num_parameters,
+)
+from aggmaze.models.rows import Rows
 from aggmaze.models.tabular import TabularMDP
-
-# Elementary operations of a scan between two moments at which Ctrl-C is heard.
-_SCANNED = 1 << 27
-
-
-class Chances(NamedTuple):
-    """Rows of events that can happen, as compiled functions take them.
-
-    Parameters
-    ----------
-    indptr : ndarray of int64, shape (R + 1,)
-        Where each row begins and ends.
-    events : ndarray of int64, shape (nnz,)
-    probabilities : ndarray of float, shape (nnz,)
-        Positive.
-    """
-
-    indptr: NDArray[np.int64]
-    events: NDArray[np.int64]
-    probabilities: NDArray[np.float64]
-
-    @property
-    def longest(self) -> int:
-        """Number of events of the longest row."""
-        return int(np.diff(self.indptr).max())
-
-
-class StageFunctions(NamedTuple):
-    """What is compiled for a stage depends on: its functions and the number of its lanes."""
-
-    following: Callable[[int, int], int]
-    row: Callable[[int], int] | None
-    cost: Callable[[int, int], float] | None
-    lanes: int
-
-
-class Functions(NamedTuple):
-    """What is compiled for a model depends on: its functions and the number of its actions."""
-
-    num_actions: int
-    next_state: Callable[..., int]
-    cost: Callable[[int, int], float]
-    row: Callable[..., int] | None
-    rows_by_action: bool
-    event_cost: Callable[..., float] | None
-    post: Callable[[int, int], int] | None
-    available: Callable[[int, int], bool] | None
-    all_stages: tuple[StageFunctions, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,12 +95,12 @@ class EventStage:
             raise ValueError(f"lanes must divide num_points = {num_points}, got {lanes}")
         for name, value in (
             ("num_points", num_points),
-            ("following", _compiled("following", following, ("point", "event"), "integer")),
-            ("probabilities", _distributions(probabilities, row)),
-            ("row", None if row is None else _compiled("row", row, ("point",), "integer")),
+            ("following", compiled("following", following, ("point", "event"), "integer")),
+            ("probabilities", distributions(probabilities, row)),
+            ("row", None if row is None else compiled("row", row, ("point",), "integer")),
             (
                 "cost",
-                None if cost is None else _compiled("cost", cost, ("point", "event"), "number"),
+                None if cost is None else compiled("cost", cost, ("point", "event"), "number"),
             ),
             ("lanes", lanes),
         ):
@@ -157,25 +118,6 @@ class EventStage:
     def chances(self) -> Chances:
         """The events that can happen, by row."""
         return chances_of(self.probabilities)
-
-
-@dataclass(frozen=True)
-class Extent:
-    """What a look at all of an `EventMDP` found.
-
-    Parameters
-    ----------
-    max_cost : float
-        Largest size of ``cost`` of an available action, terminal states aside.
-    highest_cost : float
-        The largest of them; -inf where there is none.
-    event_costs : tuple of float
-        Largest size of the cost of an event, first and in each stage.
-    """
-
-    max_cost: float
-    highest_cost: float
-    event_costs: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,7 +234,7 @@ class EventMDP(FiniteMDP):
             raise ValueError(f"initial must have shape ({num_states},), got {distribution.shape}")
         pair = "state", "action"
         before = pair if post is None else ("post",)
-        by_action = post is None and callable(row) and _num_parameters(row) == 2
+        by_action = post is None and callable(row) and num_parameters(row) == 2
         of_row = pair if by_action else ("state" if post is None else "post",)
         functions: dict[str, tuple[Any, tuple[str, ...], str]] = {
             "row": (row, of_row, "integer"),
@@ -302,11 +244,11 @@ class EventMDP(FiniteMDP):
         }
         for name, value in (
             ("shape", (num_states, num_actions)),
-            ("next_state", _compiled("next_state", next_state, (*before, "event"), "integer")),
-            ("probabilities", _distributions(probabilities, row)),
-            ("cost", _compiled("cost", cost, pair, "number")),
+            ("next_state", compiled("next_state", next_state, (*before, "event"), "integer")),
+            ("probabilities", distributions(probabilities, row)),
+            ("cost", compiled("cost", cost, pair, "number")),
             *(
-                (name, None if function is None else _compiled(name, function, arguments, kind))
+                (name, None if function is None else compiled(name, function, arguments, kind))
                 for name, (function, arguments, kind) in functions.items()
             ),
             ("num_posts", num_posts),
@@ -385,12 +327,18 @@ class EventMDP(FiniteMDP):
     @cached_property
     def rows_by_action(self) -> bool:
         """Whether the distribution of what follows an action depends on the action."""
-        return self.post is None and self.row is not None and _num_parameters(self.row) == 2
+        return self.post is None and self.row is not None and num_parameters(self.row) == 2
 
     @property
     def action_mask(self) -> NDArray[np.bool_]:
         """Which actions may be chosen, shape (S, A): those available; all in terminal states."""
-        return self._listed(0, self.num_states)[2]
+        from aggmaze.models.event_kernels import action_marker
+
+        check_memory(self.num_states * self.num_actions, "marks of available actions")
+        mask = np.ones(self.shape, dtype=bool)
+        if self.available is not None:
+            action_marker(self.functions)(self.terminal, mask)
+        return mask
 
     @property
     def extent(self) -> Extent:
@@ -467,114 +415,11 @@ class EventMDP(FiniteMDP):
         )
 
     def _check(self) -> None:
-        """Go through all that the functions return; what is wrong is named by `_complaint`."""
-        from aggmaze.models.event_kernels import action_scanner
+        """Go through all that the functions return."""
+        from aggmaze.models.event_checks import look_through  # compiled, which takes long to import
 
         check_distribution(self.initial)
-        sizes = [stage.num_points for stage in self.all_stages] + [self.num_states]
-        scan = action_scanner(self.functions)
-        found = [0.0, 0.0, -math.inf]
-
-        def scan_actions(lo: int, hi: int) -> int:
-            state, *most = scan(self.chances[0], self.terminal, sizes[0], lo, hi)
-            found[:] = map(max, found, most)
-            return int(state)
-
-        work = self.num_actions * self.chances[0].longest
-        state = _first_wrong(scan_actions, self.num_states, work)
-        if state >= 0:
-            raise ValueError(self._complaint(state, sizes[0]))
-        event_costs = [found[1]]
-        for k in range(len(self.all_stages)):
-            event_costs.append(self._check_stage(k, sizes[k + 1]))
-        object.__setattr__(self, "_extent", Extent(found[0], found[2], tuple(event_costs)))
-
-    def _check_stage(self, place: int, num_following: int) -> float:
-        """Go through the points of a stage and return the largest size of a cost."""
-        from aggmaze.models.event_kernels import stage_scanner
-
-        stage = self.all_stages[place]
-        scan, most = stage_scanner(stage.functions), [0.0]
-
-        def scan_groups(lo: int, hi: int) -> int:
-            group, largest = scan(stage.chances, num_following, lo, hi)
-            most.append(float(largest))
-            return int(group)
-
-        num_groups = stage.num_points // stage.lanes
-        group = _first_wrong(scan_groups, num_groups, stage.lanes * stage.chances.longest)
-        if group >= 0:
-            raise ValueError(self._stage_complaint(place, group, num_following))
-        return max(most)
-
-    def _complaint(self, state: int, num_following: int) -> str:
-        """Say what is wrong with a state, of which the scan says that something is."""
-        from aggmaze.models.event_kernels import first_step
-
-        row_of, leads_to, event_cost = first_step(self.functions)
-        name = "next_state" if self.post is None else "post"
-        indptr, events, _ = self.chances[0]
-        some_open = False
-        for action in range(self.num_actions):
-            if self.available is not None and not self.available(state, action):
-                continue
-            some_open = True
-            here = f"state {state}, action {action}"
-            price = self.cost(state, action)
-            if not math.isfinite(price):
-                return f"{here}: cost {price} must be finite"
-            row = row_of(state, action)
-            if not 0 <= row < len(indptr) - 1:
-                return f"{here}: row {row} is not in [0, {len(indptr) - 1})"
-            for event in events[indptr[row] : indptr[row + 1]].tolist():
-                there = here if self.post is not None else f"{here}, event {event}"
-                following = leads_to(state, action, event)
-                if not 0 <= following < num_following:
-                    return f"{there}: {name} {following} is not in [0, {num_following})"
-                price = event_cost(state, action, event)
-                if not math.isfinite(price):
-                    return f"{there}: event_cost {price} must be finite"
-        if not some_open:
-            return f"state {state} has no available action and is not terminal"
-        return f"state {state}: the functions return one thing at one call and another at the next"
-
-    def _stage_complaint(self, place: int, group: int, num_following: int) -> str:
-        """Say what is wrong with a group of points, of which the scan says that something is."""
-        stage = self.all_stages[place]
-        of_posts = self.post is not None and place == 0
-        kind, what, price_name = (
-            ("post-decision state", "next_state", "event_cost")
-            if of_posts
-            else ("point", "following", "cost")
-        )
-        prefix = "" if of_posts else f"stage {place - (self.post is not None)}, "
-        indptr, events, _ = stage.chances
-        first = group * stage.lanes
-        for point in range(first, first + stage.lanes):
-            here = f"{prefix}{kind} {point}"
-            row = 0 if stage.row is None else stage.row(point)
-            if not 0 <= row < len(indptr) - 1:
-                return f"{here}: row {row} is not in [0, {len(indptr) - 1})"
-            if stage.row is not None and row != stage.row(first):
-                return f"{here}: row {row} is not that of point {first}, which its lane begins with"
-            for event in events[indptr[row] : indptr[row + 1]].tolist():
-                there = f"{here}, event {event}"
-                following = stage.following(point, event)
-                if not 0 <= following < num_following:
-                    return f"{there}: {what} {following} is not in [0, {num_following})"
-                expected = stage.following(first, event) + point - first
-                if following != expected:
-                    return (
-                        f"{there}: {what} {following} must be {expected}, {point - first} beyond "
-                        f"that of point {first}, for lanes = {stage.lanes}"
-                    )
-                price = 0.0 if stage.cost is None else stage.cost(point, event)
-                if not math.isfinite(price):
-                    return f"{there}: {price_name} {price} must be finite"
-        return (
-            f"{prefix}{kind} {first}: the functions return one thing at one call and another at "
-            "the next"
-        )
+        object.__setattr__(self, "_extent", look_through(self))
 
     def _listed(
         self, lo: int, hi: int
@@ -586,6 +431,7 @@ class EventMDP(FiniteMDP):
         from aggmaze.models.event_kernels import action_lister, stage_lister
 
         self.validate()
+        check_memory(9 * (hi - lo) * self.num_actions, f"costs of actions in {hi - lo:,} states")
         own_costs = np.zeros((hi - lo, self.num_actions))
         mask = np.zeros((hi - lo, self.num_actions), dtype=bool)
         count, fill = action_lister(self.functions)
@@ -644,111 +490,3 @@ def _room(count: int, num_states: int) -> tuple[NDArray[Any], ...]:
         np.empty(count),
         np.empty(count),
     )
-
-
-def _first_wrong(scan: Callable[[int, int], int], count: int, work: int) -> int:
-    """Return the first of so many items where a scan finds something wrong, -1 if none is.
-
-    Parameters
-    ----------
-    scan : callable
-        ``scan(lo, hi)`` looks at a range.
-    count : int
-    work : int
-        Elementary operations on one item; between ranges Ctrl-C is heard.
-    """
-    size = max(1, _SCANNED // max(1, work))
-    for lo in range(0, count, size):
-        found = scan(lo, min(lo + size, count))
-        if found >= 0:
-            return found
-    return -1
-
-
-def chances_of(probabilities: NDArray[np.float64]) -> Chances:
-    """Return the events that can happen, by row.
-
-    Parameters
-    ----------
-    probabilities : ndarray of float, shape (R, E)
-    """
-    rows, events = np.nonzero(probabilities)
-    indptr = np.searchsorted(rows, np.arange(len(probabilities) + 1))
-    return Chances(
-        lock(indptr.astype(np.int64)),
-        lock(events.astype(np.int64)),
-        lock(probabilities[rows, events]),
-    )
-
-
-def _num_parameters(function: Callable[..., Any]) -> int:
-    """Return how many arguments a function takes, compiled or not."""
-    return len(inspect.signature(getattr(function, "py_func", function)).parameters)
-
-
-def _compiled(
-    name: str, function: Any, arguments: tuple[str, ...], kind: str
-) -> Callable[..., Any]:
-    """Return a function compiled by numba for whole numbers, and refuse one that cannot be.
-
-    Parameters
-    ----------
-    name : str
-        What errors call it.
-    function : callable
-        Compiled already or not.
-    arguments : tuple of str
-        What it takes.
-    kind : str
-        What it returns: "integer", "number" or "boolean".
-    """
-    from numba import njit, types  # which takes long to import
-    from numba.core.dispatcher import Dispatcher
-    from numba.core.errors import NumbaError
-
-    if not callable(function):
-        raise TypeError(f"{name} must be a function, got {function!r}")
-    found = _num_parameters(function)
-    if found != len(arguments):
-        count = "1 argument" if len(arguments) == 1 else f"{len(arguments)} arguments"
-        raise TypeError(f"{name} must take {count} ({', '.join(arguments)}), takes {found}")
-    compiled: Any = function if isinstance(function, Dispatcher) else njit(nogil=True)(function)
-    whole = (types.int64,) * len(arguments)
-    try:
-        compiled.compile(whole)
-    except NumbaError as error:
-        raise TypeError(f"{name} cannot be compiled by numba for whole numbers: {error}") from error
-    returned = compiled.overloads[whole].signature.return_type
-    allowed: tuple[Any, ...] = {
-        "integer": (types.Integer,),
-        "number": (types.Integer, types.Float),
-        "boolean": (types.Boolean,),
-    }[kind]
-    if not isinstance(returned, allowed):
-        raise TypeError(
-            f"{name} must return {'an' if kind == 'integer' else 'a'} {kind}, returns {returned}"
-        )
-    return compiled
-
-
-def _distributions(probabilities: ArrayLike, row: Callable[..., int] | None) -> NDArray[np.float64]:
-    """Return distributions of events, shape (R, E), and refuse what are none."""
-    array = np.asarray(probabilities, dtype=np.float64)
-    table = np.atleast_2d(without_rounding(array))
-    if array.ndim not in (1, 2) or 0 in table.shape:
-        raise ValueError(
-            f"probabilities must have shape (E,) or (R, E), not empty, got {array.shape}"
-        )
-    if row is None and len(table) > 1:
-        raise ValueError(f"probabilities has {len(table)} rows: row must say which one holds")
-    for r, distribution in enumerate(table):
-        bad = np.flatnonzero(~np.isfinite(distribution) | (distribution < 0))
-        if len(bad):
-            raise ValueError(
-                f"row {r}, event {bad[0]}: probability {distribution[bad[0]]} must be a finite "
-                "number, not negative"
-            )
-        total = math.fsum(distribution)
-        if abs(total - 1.0) > ROW_SUM_TOLERANCE:
-            raise ValueError(f"row {r}: probabilities sum to {total!r}, must sum to 1")
-    return own(table, np.float64)

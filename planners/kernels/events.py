@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from aggmaze.models.event_kernels import MOST_KEPT, or_constant, row_of_action
-from aggmaze.models.events import Functions, StageFunctions
+from aggmaze.models.event_parts import Functions, StageFunctions
 from planners.kernels.pieces import NOTHING_SEEN, clear, lesser, pick, seen_by_vectors, value_of
 
 
