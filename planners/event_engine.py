@@ -28,7 +28,7 @@ from planners.kernels.threads import over_blocks
 from planners.kernels.vectors import sup_norm
 
 # Elementary operations, of all threads, between two checkpoints: some tenths of a second.
-_PIECE = 1 << 28
+_PIECE = 1 << 26
 
 
 class EventEngine:
@@ -69,8 +69,8 @@ class EventEngine:
         #: Outcomes that a sweep by a policy reads.
         self.policy_work = self.work - self.num_states * self._state_work
         self.policy_work += self.num_states * chances[0].longest
-        room = 8 * sum(stage.num_points for stage in stages)
-        check_memory(room, f"values of {sum(s.num_points for s in stages):,} points of stages")
+        num_points = sum(stage.num_points for stage in stages)
+        check_memory(8 * num_points, f"values of {num_points:,} points of stages")
         self._values = [np.empty(stage.num_points) for stage in stages]
 
     @property
@@ -152,9 +152,8 @@ class EventEngine:
             return policy
         D = np.empty(0)
         if self.terminal.any():
-            steps = self._distances()
-            first = self._first_values(steps, 1.0, with_costs=False)
-            D = first.copy()
+            # A copy: the room of stages is for values again.
+            D = self._first_values(self._distances(), 1.0, with_costs=False).copy()
         self._over_states(self._kernels.greedy, V, D, (slack, tie), policy)
         return policy
 
@@ -167,23 +166,28 @@ class EventEngine:
         return int(np.count_nonzero(flags))
 
     def _distances(self) -> NDArray[np.float64]:
-        """Return the fewest steps to a terminal state, S where none can be reached."""
+        """Return the fewest steps to a terminal state, S where none can be reached.
+
+        By sweeps in place, in alternating directions, until nothing changes; through stages they
+        carry a distance one step further each.
+        """
         steps = np.where(self.terminal, 0.0, float(self.num_states))
-        nearer = np.empty_like(steps)
-        while True:
+        for reverse in itertools.cycle((False, True)):
             D = steps
-            for stage, fill, room in self._backwards(self._kernels.fill_least):
-                self._fill(fill, stage, (D, room))
+            for place, fill, room in self._backwards(self._kernels.fill_least):
+                self._fill(fill, place, (D, room))
                 D = room
-            kernel, common = self._kernels.nearest, (self.model.chances[0], self.terminal)
             changed = self._in_pieces(
-                functools.partial(kernel, *common, D, steps, nearer),
+                functools.partial(
+                    self._kernels.nearest, self.model.chances[0], self.terminal, D, steps, reverse
+                ),
                 self.num_states,
                 self._state_work,
+                num_threads=1,
             )
-            steps, nearer = nearer, steps
             if not sum(changed):
-                return steps
+                break
+        return steps
 
     def _over_states(
         self, kernel: Callable[..., Any], V: NDArray[np.float64], *arguments: Any
@@ -228,7 +232,13 @@ class EventEngine:
             self._work_of[place],
         )
 
-    def _in_pieces(self, kernel: Callable[[int, int], Any], count: int, work: int) -> list[Any]:
+    def _in_pieces(
+        self,
+        kernel: Callable[[int, int], Any],
+        count: int,
+        work: int,
+        num_threads: int | None = None,
+    ) -> list[Any]:
         """Call ``kernel(lo, hi)`` on blocks of so many items, each so much work."""
         size = max(1, _PIECE // max(1, work))
         found = []
@@ -238,7 +248,7 @@ class EventEngine:
             found += over_blocks(
                 lambda a, b, lo=lo: kernel(lo + a, lo + b),  # type: ignore[misc]
                 length,
-                self.num_threads,
+                num_threads or self.num_threads,
                 length * work,
             )
         return found

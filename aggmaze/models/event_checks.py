@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from aggmaze.models.events import EventMDP
 
 # Elementary operations of a scan between two moments at which Ctrl-C is heard.
-_SCANNED = 1 << 27
+_SCANNED = 1 << 26
 
 
 def look_through(model: EventMDP) -> Extent:

@@ -1,4 +1,4 @@
-"""Backups of models of random events, compiled for the functions of each functions.
+"""Backups of models of random events, compiled for the functions of each model.
 
 What is compiled calls the user's functions, so that it is not kept on disk: `kernels_of` makes it
 once for the functions, whatever the probabilities of the models that have them.
@@ -44,11 +44,13 @@ class EventKernels(NamedTuple):
         ``aggregated(all_chances, terminal, gamma, states, W, labels, out, lo, hi)``, with the
         chances of all stages.
     nearest : callable
-        ``nearest(chances, terminal, D, distances, out, lo, hi)``: one more step than the least
-        distance that D holds.
+        ``nearest(chances, terminal, D, distances, reverse, lo, hi)`` puts one more step than the
+        least distance that D holds in the place of larger ones, in the order of the states or its
+        reverse, and returns how many it changed; D may be the distances.
     fill, fill_least : tuple of callable
-        ``fill[k](chances, factor, following, out, lo, hi)`` sums up the values of stage k for its
-        groups of lanes from ``lo`` to ``hi - 1``; ``fill_least[k]`` takes the least instead.
+        ``fill[k](chances, factor, U, with_costs, out, lo, hi)`` sums up the values of stage k from
+        those of the next for its groups of lanes from ``lo`` to ``hi - 1``, with the costs of its
+        events or not; ``fill_least[k](chances, U, out, lo, hi)`` takes the least value instead.
     """
 
     sweep: Callable[..., Any]
@@ -149,16 +151,17 @@ def kernels_of(functions: Functions) -> EventKernels:
             out[j] = best
 
     @njit(nogil=True)
-    def nearest(chances, terminal, D, distances, out, lo, hi):
+    def nearest(chances, terminal, D, distances, reverse, lo, hi):
         changed = 0
-        for s in range(lo, hi):
+        for i in range(lo, hi):
+            s = len(terminal) - 1 - i if reverse else i
             least = distances[s]
             if not terminal[s]:
                 for a in range(num_actions):
                     if is_open(s, a):
                         least = min(least, 1.0 + least_of(chances, D, s, a))
             changed += 1 if least < distances[s] else 0
-            out[s] = least
+            distances[s] = least
         return changed
 
     return EventKernels(

@@ -247,6 +247,23 @@ def test_policies_arrive_through_stages() -> None:
     )
 
 
+def test_long_ways_to_the_end_are_found_in_a_few_sweeps() -> None:
+    n = 3000
+    model = EventMDP(
+        n,
+        2,
+        lambda s, a, e: s - 1 if a == 1 else s + (s < n - 1),
+        [1.0],
+        lambda s, a: 0.0,
+        terminal=np.arange(n) == 0,
+    )
+    checks = itertools.count()
+    engine = EventEngine(model, 0.9, 1, lambda: next(checks))
+    policy = engine.greedy(np.zeros(n), lambda: np.zeros(n), 0.0, 0.0)
+    assert (policy[1:] == 1).all()
+    assert next(checks) < 10
+
+
 def shop(num_states: int = 500, num_actions: int = 7) -> EventMDP:
     """Order up to six units, sell at random, pay for stock and for what is short."""
     demand = np.array([0.1, 0.2, 0.3, 0.2, 0.1, 0.1])
