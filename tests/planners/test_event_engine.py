@@ -23,7 +23,8 @@ from planners import event_engine
 from planners.bellman import local_engine
 from planners.budget import OutOfTimeError
 from planners.event_engine import EventEngine
-from planners.kernels import threads
+from planners.kernels import compiling, sparse, threads
+from planners.kernels.events import kernels_of
 from planners.solve import METHODS
 from tests.event_models import KINDS, A, E, S, event_mdps, exact
 from tests.planners.reference import exact_bounds_hold, exact_error, gammas, within
@@ -383,8 +384,6 @@ def test_a_policy_with_structure_comes_out() -> None:
 
 
 def test_what_shares_functions_shares_kernels() -> None:
-    from planners.kernels.events import kernels_of
-
     @njit
     def next_state(s, a, e):
         return (s + e) % 4
@@ -397,6 +396,12 @@ def test_what_shares_functions_shares_kernels() -> None:
     assert kernels_of(one.functions) is kernels_of(other.functions)
     assert kernels_of(one.functions) is not kernels_of(shop().functions)
     assert planners.solve(one, gamma=0.5).values.tolist() == [0.0] * 4
+
+
+def test_the_notice_says_how_long_kernels_are_kept() -> None:
+    assert compiling._where_kept(sparse.sweep) == "they are kept on disk"
+    kernel = kernels_of(shop().functions).sweep
+    assert compiling._where_kept(kernel) == "for this process and these functions"
 
 
 def test_sizes_of_events_and_actions_are_read_off_the_models() -> None:
