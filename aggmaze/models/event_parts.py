@@ -145,7 +145,14 @@ def compiled(name: str, function: Any, arguments: tuple[str, ...], kind: str) ->
 
 
 def distributions(probabilities: ArrayLike, row: Callable[..., int] | None) -> NDArray[np.float64]:
-    """Return distributions of events, shape (R, E), and refuse what are none."""
+    """Return distributions of events, shape (R, E), and refuse what are none.
+
+    Parameters
+    ----------
+    probabilities : array_like, shape (E,) or (R, E)
+    row : callable, optional
+        Which says which of several holds.
+    """
     array = np.asarray(probabilities, dtype=np.float64)
     table = np.atleast_2d(without_rounding(array))
     if array.ndim not in (1, 2) or 0 in table.shape:
