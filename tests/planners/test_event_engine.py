@@ -410,3 +410,17 @@ def test_sizes_of_events_and_actions_are_read_off_the_models() -> None:
     # 500 states of 7 actions that lead to one of 500 posts, each with 6 events.
     assert (engine.work, engine.policy_work) == (500 * 7 + 500 * 6, 500 + 500 * 6)
     assert engine.max_cost == 13.0 + 0.1 * 499
+
+
+def test_no_run_forms_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Runs of few states otherwise end by the exact value of a policy, which takes its rows: but a
+    # model of few states may have any number of actions and events.
+    def refuse(model: EventMDP) -> TabularMDP:
+        raise AssertionError("the table is formed")
+
+    monkeypatch.setattr(EventMDP, "to_tabular", refuse)
+    for limits in ({"num_iterations": 5000}, {}):
+        result = planners.solve(
+            shop(30, 4), gamma=0.99999, method="value_iteration", atol=1e-9, **limits
+        )
+        assert result.status == "stopped_short"
