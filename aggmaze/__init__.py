@@ -19,6 +19,7 @@ from aggmaze.grid import Grid
 from aggmaze.later import importing_later as _importing_later
 from aggmaze.layouts.layout import Layout
 from aggmaze.layouts.text import layout_from_text, layout_to_text
+from aggmaze.models.events import EventMDP, EventStage
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
 from aggmaze.wrappers.discretized_cartpole import DiscretizedCartPole
@@ -34,6 +35,8 @@ __all__ = [
     "ENV_IDS",
     "DiscretizedCartPole",
     "DiscretizedCartPoleEnv",
+    "EventMDP",
+    "EventStage",
     "Grid",
     "Layout",
     "MoveMDP",

@@ -13,6 +13,7 @@ from aggmaze.checks import is_real
 from aggmaze.env_model import env_model
 from aggmaze.formats.discrete_dp import is_discrete_dp
 from aggmaze.formats.outcomes import is_outcome
+from aggmaze.models.events import EventMDP
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
@@ -26,8 +27,8 @@ def as_model(source: Any) -> Model:
     Parameters
     ----------
     source : Model, gymnasium.Env, mapping, sequence, pair, or quantecon.markov.DiscreteDP
-        A `TabularMDP` or `MoveMDP`; an environment that offers ``transition_model()``, or a table
-        ``P`` as Gymnasium's toy-text environments do, possibly under wrappers; a
+        A `TabularMDP`, `MoveMDP` or `EventMDP`; an environment that offers ``transition_model()``,
+        or a table ``P`` as Gymnasium's toy-text environments do, possibly under wrappers; a
         `TabularVectorEnv`, as ``gymnasium.make_vec`` makes it, possibly under wrappers of
         `aggmaze.wrappers.vector`; such a ``P``, in dicts or in lists; a tuple ``(P, R)`` of
         transition matrices and rewards, as `TabularMDP.from_mdptoolbox` takes them; or QuantEcon's
@@ -43,7 +44,7 @@ def as_model(source: Any) -> Model:
     TypeError
         If the source is none of these.
     """
-    if isinstance(source, TabularMDP | MoveMDP):
+    if isinstance(source, TabularMDP | MoveMDP | EventMDP):
         return source.validate()
     if isinstance(source, gym.Env):
         return env_model(source)
@@ -58,7 +59,8 @@ def as_model(source: Any) -> Model:
         return TabularMDP.from_quantecon(source)
     raise TypeError(
         "expected a TabularMDP, a MoveMDP, an environment with transition_model() or P, such a P, "
-        "a tuple (P, R) of transition matrices and rewards, or a quantecon DiscreteDP, got "
+        "a tuple (P, R) of transition matrices and rewards, an EventMDP, or a quantecon "
+        "DiscreteDP, got "
         f"{_kind(source)}"
     )
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from aggmaze.models.model import Model
+from aggmaze.models.events import EventMDP
+from aggmaze.models.model import Model, TableModel
 from aggmaze.models.moves import MoveMDP
 from planners.kernels import moves, sparse
 from planners.kernels.tables import Tables, moves_of, num_available, outcomes_of
@@ -55,10 +56,12 @@ def choose(model: Model, tol: float | None = None) -> Choice:
 
     Parameters
     ----------
-    model : TabularMDP or MoveMDP
+    model : Model
     tol : float, optional
         Relative accuracy asked for.
     """
+    if isinstance(model, EventMDP):
+        return Choice("modified_policy_iteration", "a model of random events, without a table")
     found = measure(model)
     if found.p is not None and found.shape is not None:
         if len(found.shape) == 1:
@@ -118,7 +121,7 @@ class Measurements:
     p: float | None
 
 
-def measure(model: Model) -> Measurements:
+def measure(model: TableModel) -> Measurements:
     """Measure a model.
 
     Parameters

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.arrays import readonly
-from aggmaze.models.model import Model
+from aggmaze.models.model import TableModel
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
 from planners.engine import WHOLE, LocalEngine, Parts, Sweep
@@ -46,7 +46,7 @@ class _CompiledEngine:
 
     def __init__(
         self,
-        model: Model,
+        model: TableModel,
         gamma: float,
         num_threads: int,
         kernels: ModuleType,
@@ -234,7 +234,7 @@ class MoveEngine(_CompiledEngine):
         size = self.max_cost + self.gamma * max_value
         if not self._slips:
             size = min(size, unslipped_size(self.gamma, max_value))
-        return _rounding(self._relative_rounding, size, max_value)
+        return rounding_of(self._relative_rounding, size, max_value)
 
 
 class SparseEngine(_CompiledEngine):
@@ -274,7 +274,7 @@ class SparseEngine(_CompiledEngine):
         1e-9), or of `unslipped_size`.
         """
         size = min(self.max_cost + self.gamma * max_value, unslipped_size(self.gamma, max_value))
-        return _rounding(self._relative_rounding, size, max_value)
+        return rounding_of(self._relative_rounding, size, max_value)
 
 
 def joined(
@@ -317,7 +317,18 @@ def unslipped_size(gamma: float, max_value: float) -> float:
     return (1 + 2 * gamma) * max_value
 
 
-def _rounding(relative: float, size: float, max_value: float) -> float:
+def rounding_of(relative: float, size: float, max_value: float) -> float:
+    """Return the rounding error of a backup.
+
+    Parameters
+    ----------
+    relative : float
+        In what share of the size.
+    size : float
+        Of what is rounded.
+    max_value : float
+        Bounds both |V| and |TV|.
+    """
     # Only where there is nothing but 0 is nothing rounded: the size itself may underflow.
     if size == 0 and max_value == 0:
         return 0.0
@@ -325,7 +336,7 @@ def _rounding(relative: float, size: float, max_value: float) -> float:
 
 
 def local_engine(
-    model: Model,
+    model: TableModel,
     gamma: float,
     num_threads: int = 1,
     checkpoint: Callable[[], None] = _no_limit,

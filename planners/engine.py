@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.models.model import Model
+from aggmaze.models.model import Model, TableModel
 from planners.kernels.tables import Tables
 
 
@@ -246,6 +246,10 @@ class Engine(Protocol):
 
 class LocalEngine(Engine, Protocol):
     """An engine of one process, with its tables for those who follow a policy through them."""
+
+    @property
+    def model(self) -> TableModel:
+        """The model, to ask for sizes and rows."""
 
     @property
     def tables(self) -> Tables:

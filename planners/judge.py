@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from aggmaze.models.events import EventMDP
 from planners.budget import Budget
 from planners.certificate import Certificate, Certifier, Check
 from planners.engine import Engine
@@ -234,8 +235,10 @@ class Judge:
         end : tuple of Status and str, optional
             How the run is about to end.
         """
-        whole_model = self._certifier.engine.parts.size == 1 and self._num_states <= MOST_STATES
-        if not (self._recentres and whole_model):
+        engine = self._certifier.engine
+        whole_model = engine.parts.size == 1 and self._num_states <= MOST_STATES
+        # What an `EventMDP` has in no more states may be too much for a table.
+        if not (self._recentres and whole_model) or isinstance(engine.model, EventMDP):
             return False
         if end is None:
             return whole.num_sweeps >= self._next_closing

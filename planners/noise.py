@@ -25,6 +25,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from aggmaze.models.model import with_table
 from aggmaze.models.moves import MoveMDP
 from planners.bellman import local_engine
 from planners.engine import Engine, Sweep
@@ -55,7 +56,7 @@ class NoisyBackups:
         self._sigma = float(sigma)
         self._is_fresh = noise == "fresh"
         self._rng = rng
-        model = true.model
+        model = with_table(true.model)
         if isinstance(model, MoveMDP) and not _can_carry(model):
             model = model.to_tabular()
         if isinstance(model, MoveMDP):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from aggmaze.checks import check_gamma, check_positive
-from aggmaze.models.model import Model
+from aggmaze.models.model import Model, with_table
 from planners.adapters import as_model
 from planners.bellman import local_engine
 from planners.certificate import Certifier
@@ -50,7 +50,7 @@ def normalized(
         float64 can certify.
     """
     check_positive("max_cost_to_go", max_cost_to_go)
-    model = as_model(model_or_env)
+    model = with_table(as_model(model_or_env))
     certifier = Certifier(local_engine(model, check_gamma(gamma)))
     tol = certifier.attainable(_TOL)
     certifier.check_attainable(tol)

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.arrays import readonly
 from aggmaze.checks import as_float, check_gamma, is_real
-from aggmaze.models.model import Model
+from aggmaze.models.model import Model, with_table
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
 from planners.adapters import as_model
-from planners.bellman import local_engine
 from planners.engine import Engine
+from planners.event_engine import make_engine
 from planners.kernels.compiling import interruptible
 from planners.kernels.tables import moves_of
 from planners.linear.shortest_paths import distances_on_grid
@@ -48,7 +48,7 @@ def q_values(model_or_env: Any, V: ArrayLike, gamma: float) -> NDArray[np.float6
     """
     model = as_model(model_or_env)
     full = model_values(model, V)
-    Q = local_engine(model, check_gamma(gamma)).q_values(full)
+    Q = make_engine(model, check_gamma(gamma)).q_values(full)
     return Q[: model.num_listed_states]
 
 
@@ -84,7 +84,7 @@ def greedy(model_or_env: Any, V: ArrayLike, gamma: float, slack: float = 0.0) ->
     if not slack >= 0:
         raise ValueError(f"slack must not be negative, got {slack!r}")
     full = model_values(model, V)
-    policy = greedy_policy(local_engine(model, check_gamma(gamma)), full, slack, tie=slack)
+    policy = greedy_policy(make_engine(model, check_gamma(gamma)), full, slack, tie=slack)
     return policy[: model.num_listed_states]
 
 
@@ -125,7 +125,7 @@ def steps_to_terminal(model: Model) -> NDArray[np.int32]:
         distances = distances_on_grid(moves_of(model), readonly(model.terminal))
         if distances is not None:
             return distances
-    distances, _ = distances_to(model.successor_graph(), np.flatnonzero(model.terminal))
+    distances, _ = distances_to(with_table(model).successor_graph(), np.flatnonzero(model.terminal))
     return distances
 
 
@@ -170,6 +170,7 @@ def greedy_path(model: Model, policy: NDArray[np.int64], start: int) -> NDArray[
     start : int
         The first of the states.
     """
+    model = with_table(model)
     path, visited = [start], {start}
     while not model.terminal[path[-1]]:
         state = path[-1]
@@ -238,6 +239,7 @@ def policy_model(
         If an action is out of range, or masked and that is not allowed, or a row does not hold
         probabilities.
     """
+    model = with_table(model)
     weights = _policy_weights(model, policy, allow_unavailable)
     if isinstance(model, MoveMDP):
         rows = model.policy_rows(0, model.num_states, weights)
@@ -287,6 +289,7 @@ class StepVariances:
     def __init__(
         self, model: Model, policy: SolveResult | ArrayLike, V: NDArray[np.float64], gamma: float
     ) -> None:
+        model = with_table(model)
         self._V, self._gamma = V, gamma
         self._policy = _policy_array(model, policy)
         self._model = model

@@ -20,12 +20,14 @@ from aggmaze.checks import (
     did_you_mean,
     shown,
 )
+from aggmaze.models.events import EventMDP
+from aggmaze.models.model import Model
 from planners.adapters import as_model
 from planners.auto import choose
-from planners.bellman import local_engine
 from planners.budget import Budget, Clock
 from planners.certificate import LARGEST_START, Certifier
 from planners.engine import Engine
+from planners.event_engine import make_engine
 from planners.iterate import Callback, iterate
 from planners.judge import Run
 from planners.kernels.compiling import interruptible
@@ -51,6 +53,7 @@ from planners.solvers.multilevel_policy_iteration import (
     MultilevelPolicyIterationOptions,
 )
 from planners.solvers.policy_iteration import PolicyIteration
+from planners.solvers.policy_sweeps import PolicySweeps
 from planners.solvers.value_iteration import ValueIteration
 
 
@@ -71,6 +74,8 @@ class Method:
         ``num_iterations(options)``: the budget that is the method's normal end where the caller
         sets none.  Methods without one run to a tolerance, and so do those where it is None; the
         others define their values, which are not moved to the middle of what is certified.
+    matrix_free : callable, optional
+        As ``solver``, on models without a table; None where there is none.
     """
 
     solver: Callable[..., Solver]
@@ -78,15 +83,21 @@ class Method:
     options: type | None = None
     draws: bool = False
     num_iterations: Callable[[Any], int | None] = lambda options: None
+    matrix_free: Callable[..., Solver] | None = None
 
 
 METHODS: dict[str, Method] = {
-    "value_iteration": Method(ValueIteration, "full sweeps V = TV with MacQueen's bounds"),
+    "value_iteration": Method(
+        ValueIteration,
+        "full sweeps V = TV with MacQueen's bounds",
+        matrix_free=ValueIteration,
+    ),
     "gauss_seidel": Method(GaussSeidel, "sweeps in place, in alternating directions"),
     "modified_policy_iteration": Method(
         ModifiedPolicyIteration,
         "sweeps, and between them cheap ones by the policy alone",
         ModifiedPolicyIterationOptions,
+        matrix_free=PolicySweeps,
     ),
     "policy_iteration": Method(PolicyIteration, "exact evaluation and improvement in turn"),
     "multilevel_policy_iteration": Method(
@@ -110,6 +121,7 @@ METHODS: dict[str, Method] = {
         FixedAggregationOptions,
         draws=True,
         num_iterations=operator.attrgetter("num_iterations"),
+        matrix_free=FixedAggregation,
     ),
     "adaptive_aggregation": Method(
         AdaptiveAggregation,
@@ -117,6 +129,7 @@ METHODS: dict[str, Method] = {
         AdaptiveAggregationOptions,
         draws=True,
         num_iterations=operator.attrgetter("num_iterations"),
+        matrix_free=AdaptiveAggregation,
     ),
 }
 
@@ -212,6 +225,8 @@ def solve(
     check_integer("seed", seed)
     check_choice("certify", certify, ("final", "every"))
     method_options = check_method(method, options)
+    if isinstance(model_or_env, EventMDP) and method != AUTO:
+        _solver_for(method, model_or_env)
     model = as_model(model_or_env)
     clock = Clock(time_limit)
     reason = ""
@@ -225,7 +240,7 @@ def solve(
         arguments["rng"] = np.random.default_rng(seed)
     normal_end = entry.num_iterations(method_options)
     start = np.zeros(model.num_states) if V0 is None else model_values(model, V0)
-    engine = local_engine(model, gamma, check_num_threads(num_threads), clock.check)
+    engine = make_engine(model, gamma, check_num_threads(num_threads), clock.check)
     certifier = Certifier(engine)
     _check_size(engine, start)
     lowered = ""
@@ -241,9 +256,10 @@ def solve(
     budget = Budget(tol, atol, num_iterations, num_updates, time_limit)
     if budget.has_tolerance:
         certifier.check_attainable(budget.tol if budget.atol is None else None)
-    solver = entry.solver(engine, **arguments)
-    if reason and method == "modified_policy_iteration":
-        solver = AutoPolicyIteration(engine, budget.tol if budget.tol else DEFAULT_TOL)
+    make_solver = _solver_for(method, model)
+    if reason and make_solver is ModifiedPolicyIteration:
+        make_solver, arguments = AutoPolicyIteration, {"tol": budget.tol or DEFAULT_TOL}
+    solver = make_solver(engine, **arguments)
     run: Run | None = None
     try:
         with interruptible():
@@ -343,6 +359,20 @@ def check_method(name: str, options: dict[str, Any]) -> Any:
             hint = did_you_mean(option, allowed)
             raise TypeError(f"{name} does not take {option!r}; it {takes}{hint}")
     return None if kind is None else kind(**options)
+
+
+def _solver_for(method: str, model: Model) -> Callable[..., Solver]:
+    """Return the solver of a method, and refuse one that needs a table where there is none."""
+    entry = METHODS[method]
+    if not isinstance(model, EventMDP):
+        return entry.solver
+    if entry.matrix_free is None:
+        working = ", ".join(name for name, other in METHODS.items() if other.matrix_free)
+        raise ValueError(
+            f"{method} needs a table of transitions, which an EventMDP does not form; methods that "
+            f"do without: {working}; a small model has a table as model.to_tabular()"
+        )
+    return entry.matrix_free
 
 
 def _check_size(engine: Engine, start: NDArray[np.float64]) -> None:

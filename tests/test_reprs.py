@@ -95,6 +95,8 @@ def objects() -> list[Any]:
         MODEL,
         MODEL.rows(0, 1000),
         planners.as_model(LAKE),
+        aggmaze.EventMDP(2, 1, lambda s, a, e: e, [0.5, 0.5], lambda s, a: 1.0),
+        aggmaze.EventStage(2, lambda point, event: event, [0.5, 0.5]),
         planners.normalized(ENV, 0.9),
         RESULT,
         RESULT.history,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
 from aggmaze.formats.gym_table import GymP
-from aggmaze.models.model import Model
+from aggmaze.models.model import Model, with_table
 from aggmaze.rendering.window import Window
 
 
@@ -59,7 +59,8 @@ class TabularEnv(gym.Env[Any, Any]):
 
     Parameters
     ----------
-    model : TabularMDP or MoveMDP
+    model : TabularMDP, MoveMDP or EventMDP
+        The last as a table, as far as memory holds it.
     render_mode : str, optional
         A plain model has no picture: None only.
     """
@@ -69,6 +70,7 @@ class TabularEnv(gym.Env[Any, Any]):
 
     def __init__(self, model: Model, *, render_mode: str | None = None) -> None:
         self.check_render_mode(render_mode)
+        model = with_table(model)
         self.render_mode = render_mode
         self.observation_space = gym.spaces.Discrete(model.num_states)
         self.action_space = gym.spaces.Discrete(model.num_actions)

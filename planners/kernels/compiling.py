@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from numba.core import event
+from numba.core.caching import NullCache
 
 T = TypeVar("T")
 
@@ -79,6 +80,7 @@ class _Notice(event.Listener):
         self._ended = 0.0
         self._timer: threading.Timer | None = None
         self._announced = False
+        self._where = ""
 
     def on_start(self, event: Any) -> None:
         if not _is_ours(event):
@@ -87,6 +89,7 @@ class _Notice(event.Listener):
         if self._depth > 1:  # a kernel that calls another
             return
         self._started = time.perf_counter()
+        self._where = _where_kept(event.data["dispatcher"])
         if self._started - self._ended > _PAUSE:
             self._seconds, self._announced = 0.0, False
         if not self._announced:
@@ -107,11 +110,20 @@ class _Notice(event.Listener):
 
     def _announce(self) -> None:
         self._announced = True
-        print("compiling kernels (once; they are kept on disk)...", file=sys.stderr, flush=True)
+        print(f"compiling kernels (once; {self._where})...", file=sys.stderr, flush=True)
+
+
+def _where_kept(dispatcher: Any) -> str:
+    """Say how long a kernel is kept."""
+    # What calls a user's functions has no cache (`planners.kernels.events`).
+    lasting = not isinstance(getattr(dispatcher, "_cache", None), NullCache)
+    return "they are kept on disk" if lasting else "for this process and these functions"
 
 
 def _is_ours(event: Any) -> bool:
-    return event.data["dispatcher"].py_func.__module__.partition(".")[0] in _PACKAGES
+    # What `exec` defines, as a model's functions may be, is of no module.
+    module = event.data["dispatcher"].py_func.__module__ or ""
+    return module.partition(".")[0] in _PACKAGES
 
 
 _stopwatch = _Stopwatch()

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.engine import Engine
+from planners.engine import LocalEngine
 from planners.solvers.base import Step
 from planners.sweeps.orders import directions, grid_shape
 
@@ -25,7 +25,7 @@ from planners.sweeps.orders import directions, grid_shape
 class GaussSeidel:
     """Gauss-Seidel value iteration."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: LocalEngine) -> None:
         self._engine = engine
         self._directions = directions(engine.model, grid_shape(engine.model))
 
