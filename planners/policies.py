@@ -16,8 +16,10 @@ from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
 from planners.adapters import as_model
 from planners.bellman import local_engine
-from planners.engine import Engine
+from planners.engine import Engine, Reading
+from planners.kernels import sparse
 from planners.kernels.compiling import interruptible
+from planners.kernels.tables import outcomes_of, unsigned
 from planners.result import SolveResult
 
 
@@ -83,7 +85,11 @@ def greedy(model_or_env: Any, V: ArrayLike, gamma: float, slack: float = 0.0) ->
 
 
 def greedy_policy(
-    engine: Engine, V: NDArray[np.float64], slack: float, tie: float
+    engine: Engine,
+    V: NDArray[np.float64],
+    slack: float,
+    tie: float,
+    reading: Reading | None = None,
 ) -> NDArray[np.int64]:
     """Return the greedy policy of all states of a model, as `greedy` describes it.
 
@@ -97,14 +103,20 @@ def greedy_policy(
     tie : float
         Among actions of equal progress the first whose value is within ``tie`` of their best is
         taken; with ``tie = slack`` that is the one of lowest index.
+    reading : Reading, optional
+        What `Engine.read` returned for V.
     """
+    if engine.count(engine.terminal) == 0:
+        # No action makes progress, and none is worth more than a tie.
+        slack = min(slack, tie)
+        return engine.greedy(V, lambda: np.zeros(engine.num_states), slack, tie, reading)
 
     def distances() -> NDArray[np.float64]:
         steps = steps_to_terminal(engine.model)
         # A state that cannot arrive counts as farther than any that can.
         return np.where(steps < 0, engine.num_states, steps).astype(np.float64)
 
-    return engine.greedy(V, distances, slack, tie)
+    return engine.greedy(V, distances, slack, tie, reading)
 
 
 def steps_to_terminal(model: Model) -> NDArray[np.int64]:
@@ -113,6 +125,10 @@ def steps_to_terminal(model: Model) -> NDArray[np.int64]:
     A step counts as possible with an available action and positive probability; -1 where no
     terminal state can be reached.
     """
+    if isinstance(model, TabularMDP):
+        distances = np.empty(model.num_states, dtype=np.int64)
+        sparse.steps_to_terminal(unsigned(outcomes_of(model)), distances)
+        return distances
     distances, _ = distances_to(model.successor_graph(), np.flatnonzero(model.terminal))
     return distances
 

@@ -56,6 +56,8 @@ _MOST_SINGLE_GAMMA = 1 - 1e-4
 _FIRST_DROP, _LEAST_DROP, _MOST_DROP = 0.2, 1e-3, 0.3
 # Most sweeps of one correction: at first, or so many horizons of 1/(1 - gamma), and ever.
 _FIRST_SWEEPS, _FIRST_HORIZONS, _MOST_SWEEPS = 15, 0.06, 60
+# States so few that what sweeps do not solve is soon solved exactly.
+_FEW_STATES = 200
 # Sweeps before GMRES is thought of, and at which rate a sweep it is tried.
 _TRIAL_SWEEPS, _SLOW_RATE = 8, 0.8
 _GMRES_STEPS = 10
@@ -68,7 +70,7 @@ _CYCLE_SWEEPS, _GMRES_EVERY = 12, 5
 _FIRST_PLAIN = 4
 
 # Gauss-Seidel sweeps at the start go on while they shrink the residual so much in so many.
-_START_PROGRESS, _START_WINDOW = 0.7, 4
+_START_PROGRESS, _START_WINDOW = 0.4, 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,7 +291,10 @@ class _Adaptive:
 
     def _adapt(self, span: float) -> None:
         """Set the accuracy by whether the last correction, or new actions, left the residual."""
-        if math.isfinite(self._span_before):
+        if self._num_states <= _FEW_STATES:
+            # A round takes longer than what makes corrections accurate.
+            self._drop = _LEAST_DROP
+        elif math.isfinite(self._span_before):
             if span < 3 * self._reached * self._span_before:
                 self._drop = max(self._drop / 5, _LEAST_DROP)
                 self._most_sweeps = min(2 * self._most_sweeps, _MOST_SWEEPS)
@@ -303,6 +308,13 @@ class _Adaptive:
 
     def _solve(self, increment: Range, goal: float) -> tuple[Range, int]:
         """Shrink the increment to a goal; return it and the number of sweeps."""
+        if self._num_states <= _FEW_STATES:
+            increment, num_sweeps = self._sweeps(increment, goal, _MOST_SWEEPS)
+            if self._size(increment) > goal:
+                num_sweeps += self._rows.solve(self._start, self._vector, spans=self._shifts)
+                increment, more = self._sweeps(Range(-math.inf, math.inf), 0.0, 1)
+                num_sweeps += more
+            return increment, num_sweeps
         increment, num_sweeps = self._sweeps(increment, goal, _TRIAL_SWEEPS // 2)
         halfway = self._size(increment)
         increment, more = self._sweeps(increment, goal, _TRIAL_SWEEPS // 2)
@@ -338,11 +350,11 @@ class _Adaptive:
         return increment, num_sweeps
 
     def _sweeps(self, increment: Range, goal: float, most: int) -> tuple[Range, int]:
-        count = 0
-        while count < most and self._size(increment) > goal:
-            increment = self._rows.sweep(self._start, self._vector, self._spare)
-            self._vector, self._spare = self._spare, self._vector
-            count += 1
+        if most <= 0 or self._size(increment) <= goal:
+            return increment, 0
+        increment, (self._vector, self._spare), count = self._rows.sweeps(
+            self._start, (self._vector, self._spare), most, goal, spans=self._shifts
+        )
         return increment, count
 
     def _gmres_cycle(self, reduction: float) -> tuple[Range, int, float]:
