@@ -26,7 +26,9 @@ from planners.kernels.tables import MANY_ENTRIES, mean
 
 # Tables are read so many entries ahead, where they are too large for the caches, by pieces that
 # are sure to touch each line of them.
-AHEAD, LINE = np.uint64(256), np.uint64(8)
+AHEAD, LINE, HALF_LINE = np.uint64(256), np.uint64(8), np.uint64(4)
+# How many states ahead it is that only one row is read of.
+STATES_AHEAD = np.uint64(16)
 
 
 @njit(cache=True, inline="always")
@@ -149,8 +151,10 @@ def lazy_sweep(outcomes, gamma, V, out, actions, certainty, lo, hi):
     sure_until, drift, rounding, max_value = certainty
     allowance = 4 * gamma * rounding * max_value
     num_actions = np.uint64(outcomes.costs.shape[1])
-    is_large = len(indices) >= MANY_ENTRIES
+    is_large = len(indices) >= MANY_ENTRIES and max_value != 0.0
+    # Whether all rows of the state before were read: so, it is likely, will those of the next.
     reads_all = True
+    num_states = np.uint64(len(V))
     extremes = NOTHING_SEEN
     for s in range(np.uint64(lo), np.uint64(hi)):
         first = s * num_actions
@@ -160,6 +164,15 @@ def lazy_sweep(outcomes, gamma, V, out, actions, certainty, lo, hi):
             actions[s] = 0
             sure_until[s] = np.inf
         elif sure_until[s] > drift:
+            if is_large and not reads_all:
+                later = min(s + STATES_AHEAD, num_states - ONE)
+                if sure_until[later] > drift:
+                    entry = np.uint64(indptr[later * num_actions + np.uint64(actions[later])])
+                    # Rows of a few entries, most of them, lie in two lines at most.
+                    prefetch_once(probabilities, entry)
+                    prefetch_once(indices, entry)
+                    prefetch_once(probabilities, entry + HALF_LINE)
+                    prefetch_once(indices, entry + HALF_LINE)
             only = first + np.uint64(actions[s])
             expected = 0.0
             for entry in range(np.uint64(indptr[only]), np.uint64(indptr[only + ONE])):

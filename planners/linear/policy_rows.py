@@ -146,11 +146,7 @@ class PackedPolicy:
         factor : float
         out : ndarray, shape (padded_size,)
         """
-        values = out[: self._num_states]
-        # Scaled before it is rounded to single precision, whose range is small.
-        np.multiply(W - V, factor, out=values, casting="same_kind")
-        if self._solve_loops:
-            values *= self._slices.factors
+        _scaled(V, W, factor, self._slices.factors if self._solve_loops else None, out)
 
     def sweep(self, start: Packed, vector: Packed, out: Packed) -> Range:
         """Write ``start + gamma P_pi vector`` into ``out``; return the extremes of out - vector.
@@ -259,6 +255,18 @@ class PackedPolicy:
 
     def _over_slices(self, kernel: Callable[[int, int], Any], work: int) -> list[Any]:
         return over_blocks(kernel, len(self._slices.offsets) - 1, self._num_threads, work)
+
+
+def add_scaled(vector: Packed, scale: float, constant: float, V: NDArray[np.float64]) -> Range:
+    """Add ``scale vector + constant`` to V; return the extremes of what is added.
+
+    Parameters
+    ----------
+    vector : ndarray, shape (S,)
+    scale, constant : float
+    V : ndarray of float, shape (S,)
+    """
+    return Range(*_add_scaled(vector, scale, constant, V))
 
 
 def _small(change: Range, goal: float, spans: bool) -> bool:
@@ -391,6 +399,30 @@ def _pack_moves(moves, gamma, policy, solve_loops, slices, lo, hi):
     if hi == len(offsets) - 1:
         _clear_lanes(offsets, columns, values, num_states)
     return True
+
+
+@njit(cache=True, nogil=True)
+def _scaled(V, W, factor, factors, out):
+    """Write ``factor (W - V)``, times the factors unless they are None."""
+    for s in range(len(V)):
+        # Scaled before it is rounded to single precision, whose range is small.
+        out[s] = (W[s] - V[s]) * factor
+        if factors is not None:
+            out[s] *= factors[s]
+
+
+@njit(cache=True, nogil=True)
+def _add_scaled(vector, scale, constant, V):
+    """Add ``scale vector + constant`` to V; return the extremes of what is added, NaN if any is."""
+    low, high = np.inf, -np.inf
+    is_number = True
+    for s in range(len(V)):
+        change = np.float64(vector[s]) * scale + constant
+        V[s] += change
+        is_number = is_number and change == change
+        low = change if change < low else low
+        high = change if change > high else high
+    return (low, high) if is_number else (np.nan, np.nan)
 
 
 @njit(cache=True, nogil=True)

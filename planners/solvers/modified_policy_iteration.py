@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from aggmaze.checks import check_integer
 from planners.engine import LocalEngine, Sweep
 from planners.linear.gmres import GMRES
-from planners.linear.policy_rows import Packed, PackedPolicy, Range
+from planners.linear.policy_rows import Packed, PackedPolicy, Range, add_scaled
 from planners.solvers.base import Step
 from planners.solvers.rescue import Rescue
 from planners.sweeps.action_elimination import successive_sweeps
@@ -124,7 +124,7 @@ class ModifiedPolicyIteration:
                 self._changed(self._last.residual_low, self._last.residual_high, self._last)
             self._argument[:] = V
         else:
-            num_inner = self._correct(V, out, self._last)
+            num_inner = self._correct(V, self._last)
         sweep = self._sweeps.sweep(self._argument, out, self._policy)
         self._last = sweep
         self._phase.see(_span(sweep))
@@ -142,17 +142,13 @@ class ModifiedPolicyIteration:
         self._phase.see(_span(sweep))
         return Step(len(V), sweep, num_sweeps=1)
 
-    def _correct(self, V: NDArray[np.float64], change: NDArray[np.float64], last: Sweep) -> int:
-        """Correct what was swept last, whose image V is; return the number of inner sweeps.
-
-        ``change`` is room for what is added.
-        """
+    def _correct(self, V: NDArray[np.float64], last: Sweep) -> int:
+        """Correct what was swept last, whose image V is; return the number of inner sweeps."""
         correction = self._evaluation.correct(self._argument, V, self._policy, last)
-        np.multiply(correction.vector, correction.scale, out=change, dtype=np.float64)
-        if correction.constant:
-            change += correction.constant
-        self._argument += change
-        self._changed(float(change.min()), float(change.max()), last)
+        change = add_scaled(
+            correction.vector, correction.scale, correction.constant, self._argument
+        )
+        self._changed(change.low, change.high, last)
         return correction.num_sweeps
 
     def _changed(self, low: float, high: float, last: Sweep) -> None:
