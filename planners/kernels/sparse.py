@@ -167,12 +167,12 @@ def lazy_sweep(outcomes, gamma, V, out, actions, certainty, lo, hi):
             if is_large and not reads_all:
                 later = min(s + STATES_AHEAD, num_states - ONE)
                 if sure_until[later] > drift:
-                    entry = np.uint64(indptr[later * num_actions + np.uint64(actions[later])])
+                    begin = np.uint64(indptr[later * num_actions + np.uint64(actions[later])])
                     # Rows of a few entries, most of them, lie in two lines at most.
-                    prefetch_once(probabilities, entry)
-                    prefetch_once(indices, entry)
-                    prefetch_once(probabilities, entry + HALF_LINE)
-                    prefetch_once(indices, entry + HALF_LINE)
+                    prefetch_once(probabilities, begin)
+                    prefetch_once(indices, begin)
+                    prefetch_once(probabilities, begin + HALF_LINE)
+                    prefetch_once(indices, begin + HALF_LINE)
             only = first + np.uint64(actions[s])
             expected = 0.0
             for entry in range(np.uint64(indptr[only]), np.uint64(indptr[only + ONE])):
