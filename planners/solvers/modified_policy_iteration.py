@@ -18,14 +18,16 @@ done between two full sweeps follows the model:
 - Where eight sweeps shrink it by less than a fifth each, steps of GMRES (`linear.gmres`, modulo
   constants in the first case) are tried, and kept while they shrink it more for their work, counted
   in sweeps: no clock decides anything.
+- In models of few states a round takes longer than to make its correction accurate: as many sweeps
+  as ever are made at once, and what is left then is solved by elimination.
 - The accuracy of the correction follows what limits the rounds: deeper where the next residual is
   what the correction left, less deep where it comes from new actions.
 
 Where there are absorbing states, the policy that is greedy for a V that knows nothing of them is
-not worth correcting for: Gauss-Seidel sweeps come first, as long as they make good progress.
-Corrections of any kind could go in circles; where the residual has not shrunk by a tenth in eight
-rounds, four rounds, then 8, 16 and so on, are plain sweeps, which are contractions
-(`solvers.rescue`).
+not worth correcting for: Gauss-Seidel sweeps come first, as long as four of them shrink the
+residual to well below half; for less, sweeps by a policy take less time.  Corrections of any kind
+could go in circles; where the residual has not shrunk by a tenth in eight rounds, four rounds, then
+8, 16 and so on, are plain sweeps, which are contractions (`solvers.rescue`).
 
 Source: Puterman, Shin, "Modified policy iteration algorithms for discounted Markov decision
 problems", Management Science 24 (1978); MacQueen (1966) for the midpoint.

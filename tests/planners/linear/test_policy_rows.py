@@ -135,6 +135,17 @@ def test_solves(model: Model, solve_loops: bool, spans: bool, seed: int) -> None
     np.testing.assert_array_equal(out[num_states:], 0.0)
 
 
+def test_no_solution_changes_nothing() -> None:
+    # Rows that sum to more than 1 by what a model may be off, at a discount nearer to 1 than that.
+    model = TabularMDP(sp.csr_array([[1.0 + 9e-10]]), [[1.0]], terminal=[]).validate()
+    rows = PackedPolicy(local_engine(model, 1 - 1e-12), np.float64, solve_loops=False)
+    rows.load(np.zeros(1, dtype=np.int32))
+    out = rows.vector()
+    out[0] = 7.0
+    rows.solve(np.ones_like(out), out, spans=False)
+    assert out[0] == 7.0
+
+
 def test_adds_what_is_scaled() -> None:
     V = np.array([1.0, 2.0, 3.0])
     vector = np.array([0.5, -1.5, 0.25], dtype=np.float32)
