@@ -21,10 +21,18 @@ from aggmaze.arrays import readonly
 from aggmaze.models.model import TableModel
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
-from planners.engine import WHOLE, LocalEngine, Parts, Sweep
+from planners.engine import WHOLE, LocalEngine, Parts, Reading, Sweep
 from planners.kernels import compiling, moves, sparse
 from planners.kernels.pieces import IN_ORDER, UNIT_ROUNDOFF, row_rounding
-from planners.kernels.tables import FlatMoves, Moves, Tables, moves_of, outcomes_of, unsigned
+from planners.kernels.tables import (
+    FlatMoves,
+    Moves,
+    Outcomes,
+    Tables,
+    moves_of,
+    outcomes_of,
+    unsigned,
+)
 from planners.kernels.threads import over_blocks
 from planners.kernels.vectors import sup_norm
 
@@ -68,6 +76,8 @@ class _CompiledEngine:
         self.most_left = 1.0
         self.steps_to_terminal: NDArray[np.int32] | None = None
         self._kernels = kernels
+        # The tables as kernels for all states read them.
+        self._read_tables = tables
         self._relative_rounding = 0.0
 
     @property
@@ -78,7 +88,7 @@ class _CompiledEngine:
     @cached_property
     def has_absorbing_states(self) -> bool:
         """Whether some state is never left, whatever one does there."""
-        return bool(self._kernels.some_absorbing(self.tables))
+        return bool(self._kernels.some_absorbing(self._read_tables))
 
     def sweep(
         self,
@@ -87,7 +97,13 @@ class _CompiledEngine:
         actions: NDArray[np.int32] | None = None,
     ) -> Sweep:
         """Write TV into ``out``."""
-        return self._sweep(self._kernels.sweep, self.tables, V, out, actions, image=out)
+        return self._sweep(self._kernels.sweep, self._read_tables, V, out, actions, image=out)
+
+    def read(
+        self, V: NDArray[np.float64], out: NDArray[np.float64]
+    ) -> tuple[Sweep, Reading | None]:
+        """Write TV into ``out``; of the policy nothing is noted."""
+        return self.sweep(V, out), None
 
     def gauss_seidel(
         self,
@@ -99,7 +115,7 @@ class _CompiledEngine:
         self.checkpoint()
         states = IN_ORDER if order is None else readonly(order)
         residual_low, residual_high, low, high = self._kernels.gauss_seidel(
-            self.tables, self.gamma, V, states, reverse, 0, len(V)
+            self._read_tables, self.gamma, V, states, reverse, 0, len(V)
         )
         return Sweep(residual_low, residual_high, low, high, in_place=True, image=V)
 
@@ -107,7 +123,7 @@ class _CompiledEngine:
         self, policy: NDArray[np.int32], V: NDArray[np.float64], out: NDArray[np.float64]
     ) -> Sweep:
         """Write the backups by the policy into ``out``."""
-        return self._sweep(self._kernels.policy_sweep, self.tables, policy, V, out)
+        return self._sweep(self._kernels.policy_sweep, self._read_tables, policy, V, out)
 
     def aggregated(
         self,
@@ -117,12 +133,12 @@ class _CompiledEngine:
         out: NDArray[np.float64],
     ) -> None:
         """Write the backups of the listed states under aggregation into ``out``."""
-        self._kernels.aggregated(self.tables, self.gamma, states, W, labels, out)
+        self._kernels.aggregated(self._read_tables, self.gamma, states, W, labels, out)
 
     def q_values(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the value of each action, shape (S, A)."""
         Q = np.empty((self.model.num_states, self.model.num_actions))
-        self._over_states(self._kernels.q_values, self.tables, self.gamma, V, Q)
+        self._over_states(self._kernels.q_values, self._read_tables, self.gamma, V, Q)
         return Q
 
     def greedy(
@@ -131,11 +147,19 @@ class _CompiledEngine:
         distances: Callable[[], NDArray[np.int32]],
         slack: float,
         tie: float,
+        reading: Reading | None = None,
     ) -> NDArray[np.int64]:
         """Return the policy that is greedy within ``slack``."""
-        policy = np.empty(self.model.num_states, dtype=np.int64)
-        common = self.tables, self.gamma, V
-        if sum(self._over_states(self._kernels.clear_actions, *common, slack, policy)):
+        common = self._read_tables, self.gamma, V
+        if reading is None:
+            policy = np.empty(self.model.num_states, dtype=np.int64)
+            unclear = sum(self._over_states(self._kernels.clear_actions, *common, slack, policy))
+        else:
+            policy = reading.actions.astype(np.int64)
+            has_choice = ~(reading.margins > slack)
+            policy[has_choice] = -1
+            unclear = np.count_nonzero(has_choice)
+        if unclear:
             margins = slack, tie
             self._over_states(self._kernels.greedy, *common, distances(), margins, policy)
         return policy
@@ -251,20 +275,24 @@ class SparseEngine(_CompiledEngine):
         tables = outcomes_of(model, costs)
         work = int(tables.indptr[-1])
         super().__init__(model, gamma, num_threads, sparse, tables, work, checkpoint)
-        self.max_cost = float(np.abs(tables.costs).max(where=tables.mask, initial=0.0))
+        self._read_tables: Outcomes = unsigned(tables)
+        self.max_cost = float(max(self._over_states(sparse.largest_cost, self._read_tables)))
         error, self.most_left, longest = model.row_sums
         self.row_error = error + (longest + 4) * UNIT_ROUNDOFF
         self._relative_rounding = row_rounding(longest)
-        self._unsigned_tables = unsigned(tables)
 
-    def sweep(
-        self,
-        V: NDArray[np.float64],
-        out: NDArray[np.float64],
-        actions: NDArray[np.int32] | None = None,
-    ) -> Sweep:
-        """Write TV into ``out``."""
-        return self._sweep(sparse.sweep, self._unsigned_tables, V, out, actions, image=out)
+    def read(
+        self, V: NDArray[np.float64], out: NDArray[np.float64]
+    ) -> tuple[Sweep, Reading | None]:
+        """Write TV into ``out``, and note the greedy policy."""
+        actions = np.empty(len(V), dtype=np.int32)
+        # Sure until a drift of the margin, from nothing on.
+        margins = np.full(len(V), -1.0)
+        certainty = sparse.Certainty(margins, 0.0, self._relative_rounding, sup_norm(V))
+        sweep = self._sweep(
+            sparse.lazy_sweep, self._read_tables, V, out, actions, certainty, image=out
+        )
+        return sweep, Reading(actions, margins)
 
     def rounding(self, max_value: float) -> float:
         """Bound the rounding error of a backup.

@@ -30,12 +30,12 @@ for extremes, so only `Certifier.check`, which looks at the values themselves, c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.engine import Engine, Sweep
+from planners.engine import Engine, Reading, Sweep
 from planners.kernels.pieces import UNIT_ROUNDOFF
 
 #: No cost-to-go may be larger: sums of a few such numbers and of costs do not overflow.
@@ -102,12 +102,15 @@ class Check:
         Bounds the error of each backup.
     largest : float
         gamma times the largest sum of a row.
+    reading : Reading, optional
+        The greedy policy, as far as the sweep noted it.
     """
 
     certificate: Certificate
     size: float
     rounding: float
     largest: float
+    reading: Reading | None = field(default=None, repr=False, compare=False)
 
     def bound(self, shift: float = 0.0) -> float:
         """Return the sup-norm bound of V + shift, as it is rounded."""
@@ -196,7 +199,7 @@ class Certifier:
         image : ndarray of float, shape (S,)
             Receives TV.
         """
-        sweep = self.engine.sweep(V, image)
+        sweep, reading = self.engine.read(V, image)
         anchored = self.engine.count(V[self._terminal] != 0.0) == 0
         certificate = self.of_argument(sweep, anchored)
         size, image_size = self.engine.sup_norm(V), self.engine.sup_norm(image)
@@ -208,6 +211,7 @@ class Certifier:
             size,
             self._rounding(sweep),
             self._row_sum(anchored),
+            reading,
         )
 
     @property

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,21 @@ class Sweep:
     def residual(self) -> float:
         """Sup norm of ``TV - V``."""
         return max(-self.residual_low, self.residual_high)
+
+
+class Reading(NamedTuple):
+    """The greedy policy as a full sweep saw it.
+
+    Parameters
+    ----------
+    actions : ndarray of int32, shape (S,)
+        The first best action of each state, 0 in terminal ones.
+    margins : ndarray of float, shape (S,)
+        By how much every other action is worse, less what is rounded; +inf where there is none.
+    """
+
+    actions: NDArray[np.int32]
+    margins: NDArray[np.float64]
 
 
 class Parts(Protocol):
@@ -156,6 +171,18 @@ class Engine(Protocol):
             Receives the first action that attains it.
         """
 
+    def read(
+        self, V: NDArray[np.float64], out: NDArray[np.float64]
+    ) -> tuple[Sweep, Reading | None]:
+        """Make a full sweep, and note the greedy policy where that costs little more.
+
+        Parameters
+        ----------
+        V : ndarray of float, shape (S,)
+        out : ndarray of float, shape (S,)
+            Receives TV; not V itself.
+        """
+
     def gauss_seidel(
         self,
         V: NDArray[np.float64],
@@ -215,6 +242,7 @@ class Engine(Protocol):
         distances: Callable[[], NDArray[np.int32]],
         slack: float,
         tie: float,
+        reading: Reading | None = None,
     ) -> NDArray[np.int64]:
         """Return the action of least expected distance among those within ``slack`` of the best.
 
@@ -228,6 +256,8 @@ class Engine(Protocol):
         tie : float
             Among several actions of that distance, the first whose value is within ``tie`` of their
             best is taken.
+        reading : Reading, optional
+            What `read` returned for V: only states with a choice are then looked at.
         """
 
     def rounding(self, max_value: float) -> float:

@@ -21,7 +21,7 @@ from aggmaze.memory import check_memory
 from aggmaze.models.events import EventMDP
 from aggmaze.models.model import Model
 from planners.bellman import joined, local_engine, rounding_of, unslipped_size
-from planners.engine import WHOLE, Engine, Parts, Sweep
+from planners.engine import WHOLE, Engine, Parts, Reading, Sweep
 from planners.kernels.events import kernels_of
 from planners.kernels.pieces import UNIT_ROUNDOFF
 from planners.kernels.threads import over_blocks
@@ -58,6 +58,7 @@ class EventEngine:
             + (rows.longest + 4) * UNIT_ROUNDOFF
             for rows in chances
         ]
+        self.steps_to_terminal: NDArray[np.int32] | None = None
         self.row_error = math.prod(1.0 + error for error in errors) - 1.0
         operations = 2 + sum(2 * rows.longest + 4 for rows in chances)
         self._relative_rounding = 1.0001 * operations * UNIT_ROUNDOFF
@@ -100,6 +101,12 @@ class EventEngine:
         """Write TV into ``out``."""
         return joined(self._over_states(self._kernels.sweep, V, V, out, actions), out)
 
+    def read(
+        self, V: NDArray[np.float64], out: NDArray[np.float64]
+    ) -> tuple[Sweep, Reading | None]:
+        """Write TV into ``out``; what the sweep saw of the policy is not kept."""
+        return self.sweep(V, out), None
+
     def policy_sweep(
         self, policy: NDArray[np.int32], V: NDArray[np.float64], out: NDArray[np.float64]
     ) -> Sweep:
@@ -139,9 +146,10 @@ class EventEngine:
     def greedy(
         self,
         V: NDArray[np.float64],
-        distances: Callable[[], NDArray[np.float64]],
+        distances: Callable[[], NDArray[np.int32]],
         slack: float,
         tie: float,
+        reading: Reading | None = None,
     ) -> NDArray[np.int64]:
         """Return the policy that is greedy within ``slack``.
 

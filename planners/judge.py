@@ -1,7 +1,7 @@
 """What is known of the values of a run, and whether that ends it.
 
 Steps make claims: the bounds that their own sweeps give.  A claim that meets the tolerance is
-checked by a sweep of the values, which has the last word, and which the policy needs anyway.
+checked by a sweep of the values, which has the last word, and from which the policy is read.
 """
 
 from __future__ import annotations

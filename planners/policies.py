@@ -16,10 +16,11 @@ from aggmaze.models.model import Model, with_table
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
 from planners.adapters import as_model
-from planners.engine import Engine
+from planners.engine import Engine, Reading
 from planners.event_engine import make_engine
+from planners.kernels import sparse
 from planners.kernels.compiling import interruptible
-from planners.kernels.tables import moves_of
+from planners.kernels.tables import moves_of, outcomes_of, unsigned
 from planners.linear.shortest_paths import distances_on_grid
 from planners.result import SolveResult
 
@@ -89,7 +90,11 @@ def greedy(model_or_env: Any, V: ArrayLike, gamma: float, slack: float = 0.0) ->
 
 
 def greedy_policy(
-    engine: Engine, V: NDArray[np.float64], slack: float, tie: float
+    engine: Engine,
+    V: NDArray[np.float64],
+    slack: float,
+    tie: float,
+    reading: Reading | None = None,
 ) -> NDArray[np.int64]:
     """Return the greedy policy of all states of a model, as `greedy` describes it.
 
@@ -103,7 +108,13 @@ def greedy_policy(
     tie : float
         Among actions of equal progress the first whose value is within ``tie`` of their best is
         taken; with ``tie = slack`` that is the one of lowest index.
+    reading : Reading, optional
+        What `Engine.read` returned for V.
     """
+    if engine.count(engine.terminal) == 0:
+        # No action makes progress, and none is worth more than a tie.
+        slack = min(slack, tie)
+        return engine.greedy(V, lambda: np.zeros(engine.num_states, np.int32), slack, tie, reading)
 
     def distances() -> NDArray[np.int32]:
         if engine.steps_to_terminal is None:
@@ -112,7 +123,7 @@ def greedy_policy(
         # A state that cannot arrive counts as farther than any that can.
         return steps if steps.min() >= 0 else np.where(steps < 0, np.int32(len(steps)), steps)
 
-    return engine.greedy(V, distances, slack, tie)
+    return engine.greedy(V, distances, slack, tie, reading)
 
 
 def steps_to_terminal(model: Model) -> NDArray[np.int32]:
@@ -125,7 +136,12 @@ def steps_to_terminal(model: Model) -> NDArray[np.int32]:
         distances = distances_on_grid(moves_of(model), readonly(model.terminal))
         if distances is not None:
             return distances
-    distances, _ = distances_to(with_table(model).successor_graph(), np.flatnonzero(model.terminal))
+    model = with_table(model)
+    if isinstance(model, TabularMDP):
+        steps = np.empty(model.num_states, dtype=np.int32)
+        sparse.steps_to_terminal(unsigned(outcomes_of(model)), steps)
+        return steps
+    distances, _ = distances_to(model.successor_graph(), np.flatnonzero(model.terminal))
     return distances
 
 

@@ -297,7 +297,7 @@ def _result(
     # What of a difference between two actions the bound and rounding leave open: giving it up
     # for progress costs a policy no more than one bound.
     slack = (1 - gamma) * run.bound + 2 * rounding if run.bound < math.inf else 0.0
-    policy = greedy_policy(engine, V, slack, tie=2 * rounding)
+    policy = greedy_policy(engine, V, slack, tie=2 * rounding, reading=check.reading)
     listed = model.num_listed_states
     labels = run.labels
     return SolveResult(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from aggmaze.arrays import readonly
@@ -16,6 +17,8 @@ from aggmaze.arrays import readonly
 #: Half the distance from 1 to the next number: the largest relative error of one rounding.
 UNIT_ROUNDOFF = 2.0**-53
 LARGEST = float(np.finfo(np.float64).max)
+#: What indices that are never negative are counted by (`planners.kernels.tables`).
+ONE = np.uint64(1)
 #: Stands for the order of the states where a sweep takes one.
 IN_ORDER = readonly(np.empty(0, dtype=np.int32))
 
@@ -67,6 +70,30 @@ def _chooser(comparison: str) -> Any:
 
 lesser = _chooser("<")
 greater = _chooser(">")
+
+
+def _prefetch_once(typing_context: Any, array: Any, index: Any) -> Any:
+    """Have the entry of an array, and its neighbours, brought near, to be read once and soon.
+
+    What is brought so does not push anything else out of the caches: not the values, which a sweep
+    over a large table fetches at random meanwhile.  A hint only, which may point behind the end.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        tools: Any = cgutils
+        ir, number = tools.ir, tools.int32_t
+        data = tools.create_struct_proxy(signature.args[0])(context, builder, arguments[0]).data
+        address = builder.gep(data, [arguments[1]])
+        kind = ir.FunctionType(ir.VoidType(), [ir.PointerType(), number, number, number])
+        hint = tools.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        reads, once, data_cache = (ir.Constant(number, flag) for flag in (0, 0, 1))
+        builder.call(hint, [builder.bitcast(address, ir.PointerType()), reads, once, data_cache])
+        return context.get_dummy_value()
+
+    return types.none(array, types.uint64), generate
+
+
+prefetch_once: Any = intrinsic(_prefetch_once)
 
 
 @njit(cache=True, inline="always")

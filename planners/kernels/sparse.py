@@ -6,11 +6,29 @@ else they take is what the method of that name takes in `planners.engine.Engine`
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from planners.kernels.pieces import NOTHING_SEEN, clear, lesser, pick, seen, seen_by_vectors
-from planners.kernels.tables import mean
+from planners.kernels.pieces import (
+    NOTHING_SEEN,
+    ONE,
+    clear,
+    lesser,
+    pick,
+    prefetch_once,
+    seen,
+    seen_by_vectors,
+)
+from planners.kernels.tables import MANY_ENTRIES, mean
+
+# Tables are read so many entries ahead, where they are too large for the caches, by pieces that
+# are sure to touch each line of them.
+AHEAD, LINE, HALF_LINE = np.uint64(256), np.uint64(8), np.uint64(4)
+# How many states ahead it is that only one row is read of.
+STATES_AHEAD = np.uint64(16)
 
 
 @njit(cache=True, inline="always")
@@ -19,6 +37,18 @@ def q_value(outcomes, gamma, V, labels, s, a):
     indptr, costs = outcomes.indptr, outcomes.costs
     row = s * costs.shape[1] + a
     return costs[s, a] + gamma * mean(outcomes, V, labels, indptr[row], indptr[row + 1])
+
+
+@njit(cache=True, nogil=True)
+def largest_cost(outcomes, lo, hi):
+    """Return the largest size of the cost of an available action."""
+    costs, mask = outcomes.costs, outcomes.mask
+    largest = 0.0
+    for s in range(lo, hi):
+        for a in range(costs.shape[1]):
+            size = abs(costs[s, a]) if mask[s, a] else 0.0
+            largest = size if size > largest else largest
+    return largest
 
 
 @njit(cache=True, nogil=True)
@@ -50,27 +80,137 @@ def sweep(outcomes, gamma, V, out, actions, lo, hi):
     Return the extremes of TV - V and of TV.  Without branches on what is random, and with one bound
     of a row read for each: half the time.
     """
-    indptr, costs = outcomes.indptr, outcomes.costs
-    mask, terminal = outcomes.mask, outcomes.terminal
-    num_actions = costs.shape[1]
+    indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
+    costs, mask = outcomes.costs.reshape(-1), outcomes.mask.reshape(-1)
+    terminal = outcomes.terminal
+    num_actions = np.uint64(outcomes.costs.shape[1])
+    is_large = len(indices) >= MANY_ENTRIES
     extremes = NOTHING_SEEN
-    end = indptr[lo * num_actions]
-    for s in range(lo, hi):
+    end = np.uint64(indptr[np.uint64(lo) * num_actions])
+    for s in range(np.uint64(lo), np.uint64(hi)):
         best = np.inf
         action = 0.0  # of a whole number the compiler makes a branch
-        for a in range(num_actions):
+        first = s * num_actions
+        for row in range(first, first + num_actions):
             start = end
-            end = indptr[s * num_actions + a + 1]
-            q = costs[s, a] + gamma * mean(outcomes, V, None, start, end)
-            q = q if mask[s, a] else np.inf
+            end = np.uint64(indptr[row + ONE])
+            if is_large:
+                ahead = start + AHEAD
+                while ahead < end + AHEAD:
+                    prefetch_once(probabilities, ahead)
+                    prefetch_once(indices, ahead)
+                    ahead += LINE
+            expected = 0.0
+            for entry in range(start, end):
+                expected += probabilities[entry] * V[indices[entry]]
+            q = costs[row] + gamma * expected
+            q = q if mask[row] else np.inf
             if actions is not None:
-                action = float(a) if q < best else action
+                action = float(row - first) if q < best else action
             best = lesser(q, best)
         value = 0.0 if terminal[s] else best
         extremes = seen_by_vectors(extremes, V[s], value)
         out[s] = value
         if actions is not None:
             actions[s] = 0.0 if terminal[s] else action
+    return extremes
+
+
+class Certainty(NamedTuple):
+    """Where the best actions are sure to be the best still.
+
+    Parameters
+    ----------
+    sure_until : ndarray of float, shape (S,)
+        Up to which drift those of each state are.
+    drift : float
+        How much the changes of V can have changed differences between actions, so far.
+    rounding : float
+        Relative rounding error of an action's value.
+    max_value : float
+        Bounds |V|; 0 spares the sweep to read any row.
+    """
+
+    sure_until: NDArray[np.float64]
+    drift: float
+    rounding: float
+    max_value: float
+
+
+@njit(cache=True, nogil=True)
+def lazy_sweep(outcomes, gamma, V, out, actions, certainty, lo, hi):
+    """Write TV, the best actions, and until when they are sure; return extremes as `sweep` does.
+
+    Of states whose action is sure no other row is read.  The roundings of the two values of a
+    margin, each ``rounding`` of what is rounded, that is of ``|q| + 2 gamma max|V|``, are taken off
+    it.
+    """
+    indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
+    costs, mask = outcomes.costs.reshape(-1), outcomes.mask.reshape(-1)
+    terminal = outcomes.terminal
+    sure_until, drift, rounding, max_value = certainty
+    allowance = 4 * gamma * rounding * max_value
+    num_actions = np.uint64(outcomes.costs.shape[1])
+    is_large = len(indices) >= MANY_ENTRIES and max_value != 0.0
+    # Whether all rows of the state before were read: so, it is likely, will those of the next.
+    reads_all = True
+    num_states = np.uint64(len(V))
+    extremes = NOTHING_SEEN
+    for s in range(np.uint64(lo), np.uint64(hi)):
+        first = s * num_actions
+        best = np.inf
+        if terminal[s]:
+            best = 0.0
+            actions[s] = 0
+            sure_until[s] = np.inf
+        elif sure_until[s] > drift:
+            if is_large and not reads_all:
+                later = min(s + STATES_AHEAD, num_states - ONE)
+                if sure_until[later] > drift:
+                    begin = np.uint64(indptr[later * num_actions + np.uint64(actions[later])])
+                    # Rows of a few entries, most of them, lie in two lines at most.
+                    prefetch_once(probabilities, begin)
+                    prefetch_once(indices, begin)
+                    prefetch_once(probabilities, begin + HALF_LINE)
+                    prefetch_once(indices, begin + HALF_LINE)
+            only = first + np.uint64(actions[s])
+            expected = 0.0
+            for entry in range(np.uint64(indptr[only]), np.uint64(indptr[only + ONE])):
+                expected += probabilities[entry] * V[indices[entry]]
+            best = costs[only] + gamma * expected
+            reads_all = False
+        else:
+            second = np.inf
+            action = first - first
+            end = np.uint64(indptr[first])
+            for row in range(first, first + num_actions):
+                start = end
+                end = np.uint64(indptr[row + ONE])
+                if is_large and reads_all:
+                    ahead = start + AHEAD
+                    while ahead < end + AHEAD:
+                        prefetch_once(probabilities, ahead)
+                        prefetch_once(indices, ahead)
+                        ahead += LINE
+                expected = 0.0
+                if max_value != 0.0:
+                    for entry in range(start, end):
+                        expected += probabilities[entry] * V[indices[entry]]
+                q = costs[row] + gamma * expected
+                q = q if mask[row] else np.inf
+                # Selected, not branched on: which action is better cannot be predicted.
+                worse = best if best > q else q
+                second = worse if worse < second else second
+                action = row - first if q < best else action
+                best = q if q < best else best
+            actions[s] = action
+            sure_until[s] = np.inf
+            if second < np.inf:
+                margin = second - best - rounding * (abs(second) + abs(best)) - allowance
+                sure_until[s] = drift + margin - 1e-12 * (drift + abs(margin))
+            reads_all = True
+        extremes = seen(extremes, V[s], best)
+        out[s] = best
     return extremes
 
 
@@ -92,28 +232,33 @@ def aggregated(outcomes, gamma, states, W, labels, out):
 def gauss_seidel(outcomes, gamma, V, order, reverse, lo, hi):
     """Back up the states one after another, in place, each with its loops to itself solved for."""
     indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
-    costs, mask, terminal = outcomes.costs, outcomes.mask, outcomes.terminal
+    costs, mask = outcomes.costs.reshape(-1), outcomes.mask.reshape(-1)
+    terminal = outcomes.terminal
+    num_states, num_actions = np.uint64(len(V)), np.uint64(outcomes.costs.shape[1])
     extremes = NOTHING_SEEN
-    for i in range(lo, hi):
-        s = len(V) - 1 - i if reverse else i
+    for i in range(np.uint64(lo), np.uint64(hi)):
+        s = num_states - ONE - i if reverse else i
         if len(order) > 0:
-            s = order[s]
+            s = np.uint64(order[s])
         best = np.inf
         if terminal[s]:
             best = 0.0
         else:
-            for a in range(costs.shape[1]):
-                if mask[s, a]:
-                    row = s * costs.shape[1] + a
+            first = s * num_actions
+            end = np.uint64(indptr[first])
+            for row in range(first, first + num_actions):
+                start = end
+                end = np.uint64(indptr[row + ONE])
+                if mask[row]:
                     elsewhere = 0.0
                     stay = 0.0
-                    for entry in range(indptr[row], indptr[row + 1]):
+                    for entry in range(start, end):
                         following = indices[entry]
                         if following == s:
                             stay += probabilities[entry]
                         else:
                             elsewhere += probabilities[entry] * V[following]
-                    q = costs[s, a] + gamma * elsewhere
+                    q = costs[row] + gamma * elsewhere
                     if stay > 0.0:
                         q /= 1.0 - gamma * stay
                     best = q if q < best else best
@@ -134,6 +279,53 @@ def policy_sweep(outcomes, gamma, policy, V, out, lo, hi):
         extremes = seen(extremes, V[s], value)
         out[s] = value
     return extremes
+
+
+@njit(cache=True, nogil=True)
+def steps_to_terminal(outcomes, distances):
+    """Write the fewest steps from each state to a terminal one, -1 where there is no way."""
+    indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
+    mask, terminal = outcomes.mask, outcomes.terminal
+    num_states, num_actions = mask.shape
+    # Where the states that lead to each one begin, in an array of all of them.
+    ends = np.zeros(num_states + 1, dtype=np.int64)
+    for s in range(num_states):
+        for a in range(num_actions):
+            if mask[s, a] and not terminal[s]:
+                row = s * num_actions + a
+                for entry in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
+                    ends[indices[entry]] += 1 if probabilities[entry] > 0.0 else 0
+    total = 0
+    for s in range(num_states + 1):
+        total += ends[s]
+        ends[s] = total
+    leading = np.empty(total, dtype=np.int32)
+    for s in range(num_states):
+        for a in range(num_actions):
+            if mask[s, a] and not terminal[s]:
+                row = s * num_actions + a
+                for entry in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
+                    if probabilities[entry] > 0.0:
+                        ends[indices[entry]] -= 1
+                        leading[ends[indices[entry]]] = s
+    queue = np.empty(num_states, dtype=np.int32)
+    count = 0
+    for s in range(num_states):
+        distances[s] = -1
+        if terminal[s]:
+            distances[s] = 0
+            queue[count] = s
+            count += 1
+    done = 0
+    while done < count:
+        s = queue[done]
+        done += 1
+        for place in range(ends[s], ends[s + 1]):
+            before = leading[place]
+            if distances[before] < 0:
+                distances[before] = distances[s] + 1
+                queue[count] = before
+                count += 1
 
 
 @njit(cache=True, inline="always")

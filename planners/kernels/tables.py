@@ -2,7 +2,9 @@
 
 Numba passes them like the arrays that they hold.  All arrays are read-only views.  Kernels and
 what is inlined into them read the arrays that they use once, before any loop: within loops each
-look at a NamedTuple may count references, which made sweeps ten times slower.
+look at a NamedTuple may count references, which made sweeps ten times slower.  Inner loops count
+in ``np.uint64``, and add nothing else to it: a number that may be negative is asked for its sign at
+each entry, since it would count from the end, and that takes as long as the sum itself.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from aggmaze.arrays import readonly
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
 from planners.kernels.pieces import value_of
+
+#: Entries of a table from which it stays in no cache of a core's own between two sweeps.
+MANY_ENTRIES = 1 << 20
 
 StateNumbers = NDArray[np.int32] | NDArray[np.uint32]
 
@@ -133,7 +138,7 @@ def mean(outcomes, V, labels, start, end):
     """Return the mean value over the outcomes from ``start`` to ``end``."""
     indices, probabilities = outcomes.indices, outcomes.probabilities
     total = 0.0
-    for entry in range(start, end):
+    for entry in range(np.uint64(start), np.uint64(end)):
         total += probabilities[entry] * value_of(V, labels, indices[entry])
     return total
 

@@ -86,6 +86,17 @@ def _run(future: Future[tuple[T, float]], task: Callable[[], T]) -> None:
         future.set_exception(error)
 
 
+def num_blocks(num_items: int, num_threads: int, work: int) -> int:
+    """Return how many blocks `over_blocks` makes of the items.
+
+    Parameters
+    ----------
+    num_items, num_threads, work : int
+        As there.
+    """
+    return max(1, min(num_threads, work // LEAST_WORK, num_items))
+
+
 def over_blocks(
     function: Callable[[int, int], T], num_items: int, num_threads: int, work: int
 ) -> list[T]:
@@ -107,7 +118,9 @@ def over_blocks(
     list
         What the calls return, in the order of the blocks.
     """
-    count = max(1, min(num_threads, work // LEAST_WORK, num_items))
+    count = num_blocks(num_items, num_threads, work)
+    if count == 1:
+        return [function(0, num_items)]
     ends = [num_items * i // count for i in range(count + 1)]
     return run_all(
         [

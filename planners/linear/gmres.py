@@ -162,11 +162,13 @@ def _project(basis, vector, count, parts, lo, hi):
     """Write the inner products of each block with the first ``count`` vectors."""
     for block in range(lo, hi):
         begin, end = block * _BLOCK, min(len(vector), (block + 1) * _BLOCK)
+        # Cut out and counted from 0: an index that might count from the end is a gather.
+        piece = vector[begin:end]
         for i in range(count):
-            row = basis[i]
+            row = basis[i, begin:end]
             total = vector.dtype.type(0.0)
-            for k in range(begin, end):
-                total += row[k] * vector[k]
+            for k in range(len(piece)):
+                total += row[k] * piece[k]
             parts[block, i] = total
 
 
@@ -175,12 +177,13 @@ def _subtract(basis, vector, count, shares, parts, lo, hi):
     """Take the shares out of each block; write the square of what is left behind them."""
     for block in range(lo, hi):
         begin, end = block * _BLOCK, min(len(vector), (block + 1) * _BLOCK)
+        piece = vector[begin:end]
         for i in range(count):
-            row = basis[i]
+            row = basis[i, begin:end]
             share = vector.dtype.type(shares[i])
-            for k in range(begin, end):
-                vector[k] -= share * row[k]
+            for k in range(len(piece)):
+                piece[k] -= share * row[k]
         total = vector.dtype.type(0.0)
-        for k in range(begin, end):
-            total += vector[k] * vector[k]
+        for k in range(len(piece)):
+            total += piece[k] * piece[k]
         parts[block, count] = total

@@ -5,7 +5,7 @@ rows that it does not need.  Here the discounted rows ``gamma P_pi`` of the poli
 themselves, `LANES` states side by side: entry j of state ``LANES * i + l`` is at
 ``offsets[i] + LANES * j + l``, and rows shorter than the longest of their slice are padded with
 zeros.  The sums of the states of a slice do not wait for each other, and there is no branch on the
-length of a row, so a sweep takes about a tenth of the time of a full one.
+length of a row, so a sweep takes a tenth to a twentieth of the time of a full one.
 
 Rows are kept in single precision where the discount allows it: they serve corrections, whose
 errors the next full sweep sees and certifies.  Vectors that go with them are padded to whole
@@ -22,8 +22,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from planners.engine import LocalEngine
-from planners.kernels.tables import Moves, num_available, unsigned, weight
-from planners.kernels.threads import over_blocks
+from planners.kernels.pieces import ONE, prefetch_once
+from planners.kernels.tables import MANY_ENTRIES, Moves, num_available, unsigned, weight
+from planners.kernels.threads import num_blocks, over_blocks
 
 #: States in a slice.
 LANES = 8
@@ -31,8 +32,13 @@ LANES = 8
 #: Packed vectors and rows: float32 or float64.
 Packed = NDArray[Any]
 
-# Reordered sums and fused products: for corrections only, which need no known rounding.
-_FAST = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}
+# How many entries a kernel goes over before it comes back, and how many ahead rows are read that
+# are too large for the caches.
+_MOST_WORK, _AHEAD = 1 << 21, np.uint64(512)
+_LANES = np.uint64(LANES)
+# Numbers that processors multiply by one instruction where they lie side by side.
+_VECTOR = 4
+_1, _2, _3, _4, _5, _6, _7 = (np.uint64(lane) for lane in range(1, LANES))
 
 
 class Range(NamedTuple):
@@ -140,11 +146,7 @@ class PackedPolicy:
         factor : float
         out : ndarray, shape (padded_size,)
         """
-        values = out[: self._num_states]
-        # Scaled before it is rounded to single precision, whose range is small.
-        np.multiply(W - V, factor, out=values, casting="same_kind")
-        if self._solve_loops:
-            values *= self._slices.factors
+        _scaled(V, W, factor, self._slices.factors if self._solve_loops else None, out)
 
     def sweep(self, start: Packed, vector: Packed, out: Packed) -> Range:
         """Write ``start + gamma P_pi vector`` into ``out``; return the extremes of out - vector.
@@ -160,11 +162,92 @@ class PackedPolicy:
         """
         self._checkpoint()
         slices = self._slices
+        arguments = (slices.offsets, slices.columns, slices.values, self._num_states)
         ranges = self._over_slices(
-            lambda lo, hi: _sweep(slices, start, vector, out, lo, hi), self.num_entries
+            lambda lo, hi: _sweep(*arguments, start, vector, out, lo, hi), self.num_entries
         )
         low, high = zip(*ranges, strict=True)
         return Range(float(min(low)), float(max(high)))
+
+    def sweeps(
+        self, start: Packed, vectors: tuple[Packed, Packed], most: int, goal: float, *, spans: bool
+    ) -> tuple[Range, tuple[Packed, Packed], int]:
+        """Sweep again and again, until the last change is small.
+
+        Parameters
+        ----------
+        start : ndarray, shape (padded_size,)
+        vectors : pair of ndarray, shape (padded_size,)
+            The vector to begin with, and room for the next one.
+        most : int
+            Number of sweeps, at least 1.
+        goal : float
+            End where the size of the last change, or its span, is no larger.
+        spans : bool
+            Whether it is the span that counts.
+
+        Returns
+        -------
+        change : Range
+            Of the last sweep.
+        vectors : pair of ndarray
+            What it made, and what it made that of.
+        num_sweeps : int
+        """
+        done = 0
+        change = Range(-np.inf, np.inf)
+        if num_blocks(len(self._slices.offsets) - 1, self._num_threads, self.num_entries) > 1:
+            while done < most and not _small(change, goal, spans):
+                change = self.sweep(start, *vectors)
+                vectors = vectors[::-1]
+                done += 1
+            return change, vectors, done
+        slices = self._slices
+        at_once = max(1, _MOST_WORK // max(1, self.num_entries))
+        while done < most and not _small(change, goal, spans):
+            self._checkpoint()
+            low, high, count = _sweeps(
+                slices.offsets,
+                slices.columns,
+                slices.values,
+                self._num_states,
+                start,
+                *vectors,
+                min(at_once, most - done),
+                goal,
+                spans,
+            )
+            change = Range(low, high)
+            if count % 2:
+                vectors = vectors[::-1]
+            done += count
+        return change, vectors, done
+
+    def solve(self, start: Packed, out: Packed, *, spans: bool) -> int:
+        """Write the solution of ``d = start + gamma P_pi d`` into ``out``, by elimination.
+
+        For few states: the work grows with their third power, and the room with their square.
+        Where rounding leaves no solution, ``out`` stays as it is.
+
+        Parameters
+        ----------
+        start, out : ndarray, shape (padded_size,)
+        spans : bool
+            Whether a constant is left out, so that the least and the largest entry are as large.
+
+        Returns
+        -------
+        num_sweeps : int
+            As many as would take as many operations.
+        """
+        slices, num_states = self._slices, self._num_states
+        matrix = np.zeros((num_states, num_states + 1))
+        if _solve(slices.offsets, slices.columns, slices.values, start, matrix):
+            solution = matrix[:, -1]
+            if spans:
+                solution -= (solution.min() + solution.max()) / 2
+            out[:num_states] = solution
+        return num_states**3 // (3 * _VECTOR * self.num_entries)
 
     def _fill(self, policy: NDArray[np.int32]) -> bool:
         arguments = (self._tables, self._gamma, policy, self._solve_loops, self._slices)
@@ -173,6 +256,22 @@ class PackedPolicy:
 
     def _over_slices(self, kernel: Callable[[int, int], Any], work: int) -> list[Any]:
         return over_blocks(kernel, len(self._slices.offsets) - 1, self._num_threads, work)
+
+
+def add_scaled(vector: Packed, scale: float, constant: float, V: NDArray[np.float64]) -> Range:
+    """Add ``scale vector + constant`` to V; return the extremes of what is added.
+
+    Parameters
+    ----------
+    vector : ndarray, shape (S,)
+    scale, constant : float
+    V : ndarray of float, shape (S,)
+    """
+    return Range(*_add_scaled(vector, scale, constant, V))
+
+
+def _small(change: Range, goal: float, spans: bool) -> bool:
+    return (change.span if spans else change.size) <= goal
 
 
 # ---------------------------------------------------------------------------------------------
@@ -211,26 +310,13 @@ def _move_widths(moves, policy, offsets):
 
 
 @njit(cache=True, inline="always")
-def _put(slices, position, column, value):
-    """Write an entry of a lane; return where the next one goes."""
-    slices.columns[position] = column
-    slices.values[position] = value
-    return position + LANES
-
-
-@njit(cache=True, inline="always")
-def _clear_lane(slices, position, end):
-    """Clear the entries of a lane from a position on."""
-    while position < end:
-        position = _put(slices, position, 0, 0.0)
-
-
-@njit(cache=True, inline="always")
-def _clear_lanes(slices, num_states):
+def _clear_lanes(offsets, columns, values, num_states):
     """Clear the lanes of the last slice that belong to no state."""
-    i = len(slices.offsets) - 2
+    i = len(offsets) - 2
     for lane in range(num_states - i * LANES, LANES):
-        _clear_lane(slices, slices.offsets[i] + lane, slices.offsets[i + 1])
+        for position in range(offsets[i] + lane, offsets[i + 1], LANES):
+            columns[position] = 0
+            values[position] = 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -238,18 +324,19 @@ def _pack_outcomes(outcomes, gamma, policy, solve_loops, slices, lo, hi):
     """Pack the rows that changed in the slices lo to hi; return whether they all fit."""
     indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
     terminal = outcomes.terminal
-    offsets, packed, factors = slices.offsets, slices.policy, slices.factors
-    num_states, num_actions = outcomes.costs.shape
-    for s in range(lo * LANES, min(num_states, hi * LANES)):
+    offsets, columns, values = slices.offsets, slices.columns, slices.values
+    packed, factors = slices.policy, slices.factors
+    num_states, num_actions = np.uint64(len(packed)), np.uint64(outcomes.costs.shape[1])
+    for s in range(np.uint64(lo) * _LANES, min(num_states, np.uint64(hi) * _LANES)):
         if policy[s] == packed[s]:
             continue
-        i = s // LANES
-        row = s * num_actions + policy[s]
-        begin, end = indptr[row], indptr[row + 1]
+        i = s // _LANES
+        row = s * num_actions + np.uint64(policy[s])
+        begin, end = np.uint64(indptr[row]), np.uint64(indptr[row + ONE])
         if terminal[s]:
             end = begin
-        position = offsets[i] + s - i * LANES
-        if position + (end - begin - 1) * LANES >= offsets[i + 1]:
+        position, limit = np.uint64(offsets[i]) + s % _LANES, np.uint64(offsets[i + ONE])
+        if position + (end - begin) * _LANES >= limit + _LANES:
             return False
         factor = 1.0
         if solve_loops:
@@ -258,14 +345,20 @@ def _pack_outcomes(outcomes, gamma, policy, solve_loops, slices, lo, hi):
                 stays += probabilities[entry] if indices[entry] == s else 0.0
             factor = 1.0 / (1.0 - gamma * stays)
             factors[s] = factor
+        factor *= gamma
         for entry in range(begin, end):
-            loop = solve_loops and indices[entry] == s
-            value = 0.0 if loop else factor * gamma * probabilities[entry]
-            position = _put(slices, position, indices[entry], value)
-        _clear_lane(slices, position, offsets[i + 1])
+            following = indices[entry]
+            loop = solve_loops and following == s
+            columns[position] = following
+            values[position] = 0.0 if loop else factor * probabilities[entry]
+            position += _LANES
+        while position < limit:
+            columns[position] = 0
+            values[position] = 0.0
+            position += _LANES
         packed[s] = policy[s]
-    if hi == len(slices.offsets) - 1:
-        _clear_lanes(slices, num_states)
+    if hi == len(offsets) - 1:
+        _clear_lanes(offsets, columns, values, len(packed))
     return True
 
 
@@ -273,7 +366,8 @@ def _pack_outcomes(outcomes, gamma, policy, solve_loops, slices, lo, hi):
 def _pack_moves(moves, gamma, policy, solve_loops, slices, lo, hi):
     """Pack the rows that changed in the slices lo to hi; they all fit."""
     successors, costs, chosen, every = moves
-    offsets, packed, factors = slices.offsets, slices.policy, slices.factors
+    offsets, columns, values = slices.offsets, slices.columns, slices.values
+    packed, factors = slices.policy, slices.factors
     num_states, num_moves = successors.shape
     for s in range(lo * LANES, min(num_states, hi * LANES)):
         a = policy[s]
@@ -295,46 +389,136 @@ def _pack_moves(moves, gamma, policy, solve_loops, slices, lo, hi):
             if not costs[s, m] < np.inf or probability == 0.0:
                 continue
             loop = solve_loops and successors[s, m] == s
-            value = 0.0 if loop else factor * gamma * probability
-            position = _put(slices, position, successors[s, m], value)
-        _clear_lane(slices, position, offsets[i + 1])
+            columns[position] = successors[s, m]
+            values[position] = 0.0 if loop else factor * gamma * probability
+            position += LANES
+        while position < offsets[i + 1]:
+            columns[position] = 0
+            values[position] = 0.0
+            position += LANES
         packed[s] = a
-    if hi == len(slices.offsets) - 1:
-        _clear_lanes(slices, num_states)
+    if hi == len(offsets) - 1:
+        _clear_lanes(offsets, columns, values, num_states)
     return True
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _sweep(slices, start, vector, out, lo, hi):
-    """Write ``start + rows * vector`` in the slices lo to hi; return extremes of out - vector."""
-    offsets, columns, values = slices.offsets, slices.columns, slices.values
-    num_states = len(slices.policy)
+@njit(cache=True, nogil=True)
+def _scaled(V, W, factor, factors, out):
+    """Write ``factor (W - V)``, times the factors unless they are None."""
+    for s in range(len(V)):
+        # Scaled before it is rounded to single precision, whose range is small.
+        out[s] = (W[s] - V[s]) * factor
+        if factors is not None:
+            out[s] *= factors[s]
+
+
+@njit(cache=True, nogil=True)
+def _add_scaled(vector, scale, constant, V):
+    """Add ``scale vector + constant`` to V; return the extremes of what is added, NaN if any is."""
+    low, high = np.inf, -np.inf
+    is_number = True
+    for s in range(len(V)):
+        change = np.float64(vector[s]) * scale + constant
+        V[s] += change
+        is_number = is_number and change == change
+        low = change if change < low else low
+        high = change if change > high else high
+    return (low, high) if is_number else (np.nan, np.nan)
+
+
+@njit(cache=True, nogil=True)
+def _sweep(offsets, columns, values, num_states, start, vector, out, lo, hi):
+    """Write ``start + rows * vector`` in the slices lo to hi; return extremes of out - vector.
+
+    Sums are not to be reordered: compilers would then fetch what ``vector`` holds by gather
+    instructions, which take two to three times as long.
+    """
+    is_large = len(values) >= MANY_ENTRIES
     low = start.dtype.type(np.inf)
     high = -low
+    s = np.uint64(lo) * _LANES
+    k = np.uint64(offsets[lo])
     for i in range(lo, hi):
-        s = i * LANES
+        end = np.uint64(offsets[i + 1])
         # One accumulator a lane, spelled out: kept in an array they would stay in memory.
-        sum0, sum1, sum2, sum3 = start[s], start[s + 1], start[s + 2], start[s + 3]
-        sum4, sum5, sum6, sum7 = start[s + 4], start[s + 5], start[s + 6], start[s + 7]
-        for k in range(offsets[i], offsets[i + 1], LANES):
+        sum0, sum1, sum2, sum3 = start[s], start[s + _1], start[s + _2], start[s + _3]
+        sum4, sum5, sum6, sum7 = start[s + _4], start[s + _5], start[s + _6], start[s + _7]
+        while k < end:
+            if is_large:
+                prefetch_once(columns, k + _AHEAD)
+                prefetch_once(values, k + _AHEAD)
             sum0 += values[k] * vector[columns[k]]
-            sum1 += values[k + 1] * vector[columns[k + 1]]
-            sum2 += values[k + 2] * vector[columns[k + 2]]
-            sum3 += values[k + 3] * vector[columns[k + 3]]
-            sum4 += values[k + 4] * vector[columns[k + 4]]
-            sum5 += values[k + 5] * vector[columns[k + 5]]
-            sum6 += values[k + 6] * vector[columns[k + 6]]
-            sum7 += values[k + 7] * vector[columns[k + 7]]
-        out[s], out[s + 1], out[s + 2], out[s + 3] = sum0, sum1, sum2, sum3
-        out[s + 4], out[s + 5], out[s + 6], out[s + 7] = sum4, sum5, sum6, sum7
-        if s + LANES <= num_states:
-            for lane in range(LANES):
-                change = out[s + lane] - vector[s + lane]
-                low = change if change < low else low
-                high = change if change > high else high
-        else:
-            for t in range(s, num_states):
-                change = out[t] - vector[t]
-                low = change if change < low else low
-                high = change if change > high else high
+            sum1 += values[k + _1] * vector[columns[k + _1]]
+            sum2 += values[k + _2] * vector[columns[k + _2]]
+            sum3 += values[k + _3] * vector[columns[k + _3]]
+            sum4 += values[k + _4] * vector[columns[k + _4]]
+            sum5 += values[k + _5] * vector[columns[k + _5]]
+            sum6 += values[k + _6] * vector[columns[k + _6]]
+            sum7 += values[k + _7] * vector[columns[k + _7]]
+            k += _LANES
+        out[s], out[s + _1], out[s + _2], out[s + _3] = sum0, sum1, sum2, sum3
+        out[s + _4], out[s + _5], out[s + _6], out[s + _7] = sum4, sum5, sum6, sum7
+        last = min(s + _LANES, np.uint64(num_states))
+        while s < last:
+            change = out[s] - vector[s]
+            low = change if change < low else low
+            high = change if change > high else high
+            s += ONE
     return low, high
+
+
+@njit(cache=True, nogil=True)
+def _sweeps(offsets, columns, values, num_states, start, vector, out, most, goal, spans):
+    """Sweep by all rows until the last change is small; return its extremes and how many sweeps.
+
+    The vectors change places: ``out`` has the newest one after an odd number of sweeps.
+    """
+    num_slices = len(offsets) - 1
+    low, high = np.inf, -np.inf
+    count = 0
+    while count < most:
+        count += 1
+        first, last = _sweep(
+            offsets, columns, values, num_states, start, vector, out, 0, num_slices
+        )
+        low, high = float(first), float(last)
+        size = high - low if spans else max(-low, high)
+        if size <= goal:
+            break
+        vector, out = out, vector
+    return low, high, count
+
+
+@njit(cache=True, nogil=True)
+def _solve(offsets, columns, values, start, matrix):
+    """Write the solution of ``d = start + rows d`` into the last column of a matrix of zeros.
+
+    Elimination without looking for pivots: each row of ``I - rows`` has more on the diagonal than
+    beside it.  Return whether that was so in floating point, and the solution is finite.
+    """
+    num_states = len(matrix)
+    for s in range(num_states):
+        i = s // LANES
+        row = matrix[s]
+        row[s] = 1.0
+        row[num_states] = start[s]
+        for k in range(offsets[i] + s % LANES, offsets[i + 1], LANES):
+            row[columns[k]] -= values[k]
+    for k in range(num_states):
+        if not matrix[k, k] > 0.0:
+            return False
+        pivots = matrix[k, k + 1 :]
+        for s in range(k + 1, num_states):
+            if matrix[s, k] != 0.0:
+                factor = matrix[s, k] / matrix[k, k]
+                rest = matrix[s, k + 1 :]
+                for j in range(len(rest)):
+                    rest[j] -= factor * pivots[j]
+    for s in range(num_states - 1, -1, -1):
+        total = matrix[s, num_states]
+        for j in range(s + 1, num_states):
+            total -= matrix[s, j] * matrix[j, num_states]
+        matrix[s, num_states] = total / matrix[s, s]
+        if not np.isfinite(matrix[s, num_states]):
+            return False
+    return True

@@ -18,14 +18,16 @@ done between two full sweeps follows the model:
 - Where eight sweeps shrink it by less than a fifth each, steps of GMRES (`linear.gmres`, modulo
   constants in the first case) are tried, and kept while they shrink it more for their work, counted
   in sweeps: no clock decides anything.
+- In models of few states a round takes longer than to make its correction accurate: as many sweeps
+  as ever are made at once, and what is left then is solved by elimination.
 - The accuracy of the correction follows what limits the rounds: deeper where the next residual is
   what the correction left, less deep where it comes from new actions.
 
 Where there are absorbing states, the policy that is greedy for a V that knows nothing of them is
-not worth correcting for: Gauss-Seidel sweeps come first, as long as they make good progress.
-Corrections of any kind could go in circles; where the residual has not shrunk by a tenth in eight
-rounds, four rounds, then 8, 16 and so on, are plain sweeps, which are contractions
-(`solvers.rescue`).
+not worth correcting for: Gauss-Seidel sweeps come first, as long as four of them shrink the
+residual to well below half; for less, sweeps by a policy take less time.  Corrections of any kind
+could go in circles; where the residual has not shrunk by a tenth in eight rounds, four rounds, then
+8, 16 and so on, are plain sweeps, which are contractions (`solvers.rescue`).
 
 Source: Puterman, Shin, "Modified policy iteration algorithms for discounted Markov decision
 problems", Management Science 24 (1978); MacQueen (1966) for the midpoint.
@@ -43,7 +45,7 @@ from numpy.typing import NDArray
 from aggmaze.checks import check_integer
 from planners.engine import LocalEngine, Sweep
 from planners.linear.gmres import GMRES
-from planners.linear.policy_rows import Packed, PackedPolicy, Range
+from planners.linear.policy_rows import Packed, PackedPolicy, Range, add_scaled
 from planners.solvers.base import Step
 from planners.solvers.rescue import Rescue
 from planners.sweeps.action_elimination import successive_sweeps
@@ -56,6 +58,8 @@ _MOST_SINGLE_GAMMA = 1 - 1e-4
 _FIRST_DROP, _LEAST_DROP, _MOST_DROP = 0.2, 1e-3, 0.3
 # Most sweeps of one correction: at first, or so many horizons of 1/(1 - gamma), and ever.
 _FIRST_SWEEPS, _FIRST_HORIZONS, _MOST_SWEEPS = 15, 0.06, 60
+# States so few that what sweeps do not solve is soon solved exactly.
+_FEW_STATES = 200
 # Sweeps before GMRES is thought of, and at which rate a sweep it is tried.
 _TRIAL_SWEEPS, _SLOW_RATE = 8, 0.8
 _GMRES_STEPS = 10
@@ -68,7 +72,7 @@ _CYCLE_SWEEPS, _GMRES_EVERY = 12, 5
 _FIRST_PLAIN = 4
 
 # Gauss-Seidel sweeps at the start go on while they shrink the residual so much in so many.
-_START_PROGRESS, _START_WINDOW = 0.7, 4
+_START_PROGRESS, _START_WINDOW = 0.4, 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +131,7 @@ class ModifiedPolicyIteration:
                 self._changed(self._last.residual_low, self._last.residual_high, self._last)
             self._argument[:] = V
         else:
-            num_inner = self._correct(V, out, self._last)
+            num_inner = self._correct(V, self._last)
         sweep = self._sweeps.sweep(self._argument, out, self._policy)
         self._last = sweep
         self._phase.see(_span(sweep))
@@ -145,17 +149,13 @@ class ModifiedPolicyIteration:
         self._phase.see(_span(sweep))
         return Step(len(V), sweep, num_sweeps=1)
 
-    def _correct(self, V: NDArray[np.float64], change: NDArray[np.float64], last: Sweep) -> int:
-        """Correct what was swept last, whose image V is; return the number of inner sweeps.
-
-        ``change`` is room for what is added.
-        """
+    def _correct(self, V: NDArray[np.float64], last: Sweep) -> int:
+        """Correct what was swept last, whose image V is; return the number of inner sweeps."""
         correction = self._evaluation.correct(self._argument, V, self._policy, last)
-        np.multiply(correction.vector, correction.scale, out=change, dtype=np.float64)
-        if correction.constant:
-            change += correction.constant
-        self._argument += change
-        self._changed(float(change.min()), float(change.max()), last)
+        change = add_scaled(
+            correction.vector, correction.scale, correction.constant, self._argument
+        )
+        self._changed(change.low, change.high, last)
         return correction.num_sweeps
 
     def _changed(self, low: float, high: float, last: Sweep) -> None:
@@ -295,7 +295,10 @@ class _Adaptive:
 
     def _adapt(self, span: float) -> None:
         """Set the accuracy by whether the last correction, or new actions, left the residual."""
-        if math.isfinite(self._span_before):
+        if self._num_states <= _FEW_STATES:
+            # A round takes longer than what makes corrections accurate.
+            self._drop = _LEAST_DROP
+        elif math.isfinite(self._span_before):
             if span < 3 * self._reached * self._span_before:
                 self._drop = max(self._drop / 5, _LEAST_DROP)
                 self._most_sweeps = min(2 * self._most_sweeps, _MOST_SWEEPS)
@@ -309,6 +312,13 @@ class _Adaptive:
 
     def _solve(self, increment: Range, goal: float) -> tuple[Range, int]:
         """Shrink the increment to a goal; return it and the number of sweeps."""
+        if self._num_states <= _FEW_STATES:
+            increment, num_sweeps = self._sweeps(increment, goal, _MOST_SWEEPS)
+            if self._size(increment) > goal:
+                num_sweeps += self._rows.solve(self._start, self._vector, spans=self._shifts)
+                increment, more = self._sweeps(Range(-math.inf, math.inf), 0.0, 1)
+                num_sweeps += more
+            return increment, num_sweeps
         increment, num_sweeps = self._sweeps(increment, goal, _TRIAL_SWEEPS // 2)
         halfway = self._size(increment)
         increment, more = self._sweeps(increment, goal, _TRIAL_SWEEPS // 2)
@@ -344,11 +354,11 @@ class _Adaptive:
         return increment, num_sweeps
 
     def _sweeps(self, increment: Range, goal: float, most: int) -> tuple[Range, int]:
-        count = 0
-        while count < most and self._size(increment) > goal:
-            increment = self._rows.sweep(self._start, self._vector, self._spare)
-            self._vector, self._spare = self._spare, self._vector
-            count += 1
+        if most <= 0 or self._size(increment) <= goal:
+            return increment, 0
+        increment, (self._vector, self._spare), count = self._rows.sweeps(
+            self._start, (self._vector, self._spare), most, goal, spans=self._shifts
+        )
         return increment, count
 
     def _gmres_cycle(self, reduction: float) -> tuple[Range, int, float]:

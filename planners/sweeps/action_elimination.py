@@ -12,18 +12,16 @@ algorithm for Markov decision processes" (1977), with margins in the place of bo
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from aggmaze.models.rows import ROW_SUM_TOLERANCE
+from aggmaze.models.tabular import TabularMDP
 from planners.bellman import joined
 from planners.engine import LocalEngine, Sweep
-from planners.kernels.pieces import NOTHING_SEEN, UNIT_ROUNDOFF, row_rounding, seen
-from planners.kernels.sparse import q_value
-from planners.kernels.tables import Outcomes, mean, unsigned
+from planners.kernels.pieces import UNIT_ROUNDOFF, row_rounding
+from planners.kernels.sparse import Certainty, lazy_sweep
+from planners.kernels.tables import Outcomes, unsigned
 from planners.kernels.threads import over_blocks
 from planners.kernels.vectors import sup_norm
 
@@ -79,9 +77,10 @@ class LazySweeps(SuccessiveSweeps):
 
     def __init__(self, engine: LocalEngine) -> None:
         super().__init__(engine)
+        assert isinstance(engine.model, TabularMDP)
         assert isinstance(engine.tables, Outcomes)
         self._outcomes = unsigned(engine.tables)
-        longest = int(np.diff(self._outcomes.indptr).max())
+        longest = engine.model.row_sums.longest
         # Relative rounding error of an action's value, and by how much two row sums can differ.
         self._rounding = row_rounding(longest)
         self._row_sums = 2 * (ROW_SUM_TOLERANCE + longest * UNIT_ROUNDOFF)
@@ -101,10 +100,10 @@ class LazySweeps(SuccessiveSweeps):
         """Write TV into ``out`` and the best actions into ``actions``."""
         engine = self._engine
         engine.checkpoint()
-        certainty = _Certainty(self._sure_until, self._drift, self._rounding, sup_norm(V))
+        certainty = Certainty(self._sure_until, self._drift, self._rounding, sup_norm(V))
         arguments = (self._outcomes, engine.gamma, V, out, actions, certainty)
         extremes = over_blocks(
-            lambda lo, hi: _lazy_sweep(*arguments, lo, hi), len(V), engine.num_threads, engine.work
+            lambda lo, hi: lazy_sweep(*arguments, lo, hi), len(V), engine.num_threads, engine.work
         )
         return joined(extremes, image=out)
 
@@ -114,69 +113,3 @@ def successive_sweeps(engine: LocalEngine) -> SuccessiveSweeps:
     if isinstance(engine.tables, Outcomes):
         return LazySweeps(engine)
     return SuccessiveSweeps(engine)
-
-
-class _Certainty(NamedTuple):
-    """Where the best actions are sure to be the best still.
-
-    Parameters
-    ----------
-    sure_until : ndarray of float, shape (S,)
-        Up to which drift those of each state are.
-    drift : float
-        How much the changes of V can have changed differences between actions, so far.
-    rounding : float
-        Relative rounding error of an action's value.
-    max_value : float
-        Bounds |V|; 0 spares the sweep to read any row.
-    """
-
-    sure_until: NDArray[np.float64]
-    drift: float
-    rounding: float
-    max_value: float
-
-
-@njit(cache=True, nogil=True)
-def _lazy_sweep(outcomes, gamma, V, out, actions, certainty, lo, hi):
-    """Write TV and the best actions; return the extremes of TV - V and of TV.
-
-    The roundings of the two values of a margin, each ``rounding`` of what is rounded, that is of
-    ``|q| + 2 gamma max|V|``, are taken off it.
-    """
-    indptr, costs = outcomes.indptr, outcomes.costs
-    mask, terminal = outcomes.mask, outcomes.terminal
-    sure_until, drift, rounding, max_value = certainty
-    allowance = 4 * gamma * rounding * max_value
-    num_actions = costs.shape[1]
-    extremes = NOTHING_SEEN
-    for s in range(lo, hi):
-        best = np.inf
-        if terminal[s]:
-            best = 0.0
-        elif sure_until[s] > drift:
-            best = q_value(outcomes, gamma, V, None, s, actions[s])
-        else:
-            second = np.inf
-            action = 0
-            for a in range(num_actions):
-                q = np.inf
-                if mask[s, a]:
-                    expected = 0.0
-                    if max_value != 0.0:
-                        row = s * num_actions + a
-                        expected = mean(outcomes, V, None, indptr[row], indptr[row + 1])
-                    q = costs[s, a] + gamma * expected
-                # Selected, not branched on: which action is better cannot be predicted.
-                worse = best if best > q else q
-                second = worse if worse < second else second
-                action = a if q < best else action
-                best = q if q < best else best
-            actions[s] = action
-            sure_until[s] = np.inf
-            if second < np.inf:
-                margin = second - best - rounding * (abs(second) + abs(best)) - allowance
-                sure_until[s] = drift + margin - 1e-12 * (drift + abs(margin))
-        extremes = seen(extremes, V[s], best)
-        out[s] = best
-    return extremes

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from aggmaze.mdp import TabularMDP
 from planners.bellman import local_engine
-from planners.engine import Sweep
+from planners.engine import Reading, Sweep
 
 T = TypeVar("T")
 
@@ -95,6 +95,11 @@ class PartEngine:
         if actions is not None:
             actions[:] = Q.argmin(axis=1)
         return self._write(V, Q.min(axis=1), out, image=out)
+
+    def read(
+        self, V: NDArray[np.float64], out: NDArray[np.float64]
+    ) -> tuple[Sweep, Reading | None]:
+        return self.sweep(V, out), None
 
     def policy_sweep(
         self, policy: NDArray[np.int32], V: NDArray[np.float64], out: NDArray[np.float64]

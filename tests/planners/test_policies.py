@@ -17,9 +17,10 @@ import planners
 from aggmaze import MoveMDP, TabularMDP
 from aggmaze.grid import Grid
 from aggmaze.recipes import StandardRecipe, TerrainRecipe, maze_model
+from planners.bellman import local_engine
 from planners.iterate import iterate
 from planners.linear.chain import ChainEquations, Solution
-from planners.policies import StepVariances, greedy_path, policy_model
+from planners.policies import StepVariances, greedy_path, greedy_policy, policy_model
 from tests.planners.reference import (
     Array,
     Dense,
@@ -157,6 +158,38 @@ def test_greedy_on_any_small_model(model: Model, gamma: float, slack: float, see
     policy = planners.greedy(model, V, gamma, slack)
     Q = planners.q_values(model, V, gamma)
     np.testing.assert_array_equal(policy, plain_greedy(dense(model), Q, slack))
+
+
+@settings(max_examples=200)
+@given(
+    model=models,
+    gamma=gammas,
+    slack=st.sampled_from([0.0, 1e-9, 0.5, 2.0]),
+    tie=st.sampled_from([0.0, 1e-9, 0.5]),
+    seed=st.integers(0, 100),
+)
+def test_what_a_sweep_notes_is_the_policy(
+    model: Model, gamma: float, slack: float, tie: float, seed: int
+) -> None:
+    V = np.random.default_rng(seed).integers(-2, 3, size=model.num_states).astype(float)
+    V[model.terminal] = 0.0
+    engine = local_engine(model, gamma)
+    out, expected = np.empty_like(V), np.empty_like(V)
+    sweep, reading = engine.read(V, out)
+    assert sweep == engine.sweep(V, expected)
+    np.testing.assert_array_equal(out, expected)
+    policy = greedy_policy(engine, V, slack, tie)
+    np.testing.assert_array_equal(greedy_policy(engine, V, slack, tie, reading), policy)
+    assert (reading is None) == isinstance(model, MoveMDP)
+    if reading is not None:
+        Q = planners.q_values(model, V, gamma)
+        np.testing.assert_array_equal(reading.actions, Q.argmin(axis=1))
+        if Q.shape[1] > 1:
+            margins = np.diff(np.sort(Q, axis=1)[:, :2], axis=1)[:, 0]
+            inside = ~model.terminal
+            assert (reading.margins <= margins)[inside & np.isfinite(margins)].all()
+            rounding = 1e-11 * (1.0 + engine.max_cost)
+            assert (reading.margins >= margins - rounding)[inside].all()
 
 
 def test_without_slack_only_exact_ties_are_broken() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aggmaze import TabularMDP
 from planners.bellman import SparseEngine, local_engine
+from planners.kernels.tables import MANY_ENTRIES
 from planners.sweeps.action_elimination import LazySweeps
 from tests import strategies
 from tests.planners.reference import action_values, backup, dense
@@ -128,3 +130,36 @@ def test_a_margin_lasts_until_it_is_used_up(gamma: float, num_steps: int) -> Non
     lazy.sweep(V, out, actions)
     assert actions.tolist() == [1, 1]
     np.testing.assert_allclose(out, -0.001, rtol=1e-6)
+
+
+def test_a_table_too_large_for_the_caches() -> None:
+    """Its rows are brought near beforehand, all of them or the best ones; values are the same."""
+    num_states, num_actions, length = 60_001, 3, 6
+    rng = np.random.default_rng(0)
+    num_rows = num_states * num_actions
+    matrix = sp.csr_array(
+        (
+            rng.dirichlet(np.ones(length), num_rows).reshape(-1),
+            rng.integers(num_states, size=num_rows * length),
+            np.arange(num_rows + 1) * length,
+        ),
+        shape=(num_rows, num_states),
+    )
+    costs = rng.random((num_states, num_actions))
+    model = TabularMDP(matrix, costs, terminal=[])
+    engine = sparse_engine(model, 0.9)
+    assert engine.work >= MANY_ENTRIES
+    lazy = LazySweeps(engine)
+    V = rng.random(num_states)
+    out, plain = np.empty_like(V), np.empty_like(V)
+    actions, best = (np.zeros(num_states, dtype=np.int32) for _ in range(2))
+    for size in (0.0, 0.1, 1e-3, 1e-9):
+        change = size * rng.random(num_states)
+        lazy.changed(float(change.min()), float(change.max()), 2.0)
+        V += change
+        assert lazy.sweep(V, out, actions) == engine.sweep(V, plain, best)
+        np.testing.assert_array_equal(out, plain)
+        np.testing.assert_array_equal(actions, best)
+        Q = costs + 0.9 * (matrix @ V).reshape(costs.shape)
+        np.testing.assert_allclose(out, Q.min(axis=1), rtol=0, atol=1e-14)
+        np.testing.assert_array_equal(actions, Q.argmin(axis=1))
