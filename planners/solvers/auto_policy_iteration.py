@@ -5,8 +5,9 @@ where news travels far.  Which of the two a model is shows soon: modified policy
 and two things end it, both counted in sweeps and never by a clock.
 
 - Its sweeps are slow, and the equations of the policy are solved exactly in the time of a few of
-  them (`linear.policy_equations.is_cheap`): lines, bands, policies that mostly lead one way.
-- At the rate at which the bound has fallen, it would take more work than
+  them (`linear.policy_equations.is_cheap`): lines, bands, policies that mostly lead one way.  Then
+  it goes over at once where the horizon is long, and soon where it is not.
+- At the rate at which the bound falls it would take far more work than
   `solvers.multilevel_policy_iteration` takes in most models.
 """
 
@@ -29,8 +30,12 @@ from planners.solvers.multilevel_policy_iteration import (
     MultilevelPolicyIterationOptions,
 )
 
-# Sweeps before the work that is left is foretold, and what is too much.
-_LEAST_SWEEPS, _MOST_SWEEPS_LEFT = 400, 3000
+# Sweeps before the work that is left is foretold, and what is too much: where the equations of the
+# policy are cheap to solve, and elsewhere.
+_CHEAP_SWEEPS, _CHEAP_SWEEPS_LEFT = 250, 600
+_LEAST_SWEEPS, _MOST_SWEEPS_LEFT = 1000, 3000
+# Steps of a horizon, 1 / (1 - gamma), that is long.
+_LONG_HORIZON = 500.0
 # A relative bound below which V is a better start than a coarser model gives.
 _NEAR = 0.1
 
@@ -55,7 +60,7 @@ class AutoPolicyIteration:
         self._modified = ModifiedPolicyIteration(engine, ModifiedPolicyIterationOptions())
         self._solver: Solver = self._modified
         self._some_terminal = bool(engine.terminal.any())
-        self._has_looked = False
+        self._has_looked = self._is_cheap = False
         self._num_iterations = self._num_sweeps = 0
         # Sweeps made, and the bound relative to the largest value, after each iteration.
         self._progress: list[tuple[int, float]] = []
@@ -83,9 +88,13 @@ class AutoPolicyIteration:
             self._has_looked = True
             policy = np.zeros(len(V), dtype=np.int32)
             self._engine.sweep(V, room, policy)
-            if is_cheap(self._engine, policy):
-                return "sweeps by a policy are slow, and its equations solved at once"
-        if self._num_sweeps >= _LEAST_SWEEPS and self._sweeps_left() > _MOST_SWEEPS_LEFT:
+            self._is_cheap = is_cheap(self._engine, policy)
+        if self._is_cheap and 1 / (1 - self._engine.gamma) >= _LONG_HORIZON:
+            return "sweeps by a policy are slow, and its equations are solved at once"
+        least, most_left = _LEAST_SWEEPS, _MOST_SWEEPS_LEFT
+        if self._is_cheap:
+            least, most_left = _CHEAP_SWEEPS, _CHEAP_SWEEPS_LEFT
+        if self._num_sweeps >= least and self._sweeps_left() > most_left:
             return "the bound fell slowly"
         return ""
 
