@@ -241,9 +241,11 @@ def solve(
     budget = Budget(tol, atol, num_iterations, num_updates, time_limit)
     if budget.has_tolerance:
         certifier.check_attainable(budget.tol if budget.atol is None else None)
-    solver = entry.solver(engine, **arguments)
+    solver: Solver
     if reason and method == "modified_policy_iteration":
         solver = AutoPolicyIteration(engine, budget.tol if budget.tol else DEFAULT_TOL)
+    else:
+        solver = entry.solver(engine, **arguments)
     run: Run | None = None
     try:
         with interruptible():
