@@ -4,9 +4,9 @@ A policy turns a model into one with a single action, whose optimum is the polic
 models it is found by elimination without subtractions (`linear.elimination`), which is accurate
 however near gamma is to 1; in others the linear equations are solved until their residual is down
 to rounding: of one action a state in a model of moves straight from its tables (`linear.forest`
-where moves are certain, else `linear.move_equations`), of anything else as a chain
-(`linear.chain`).  Where that fails, value iteration on that model goes on from there, as far as
-float64 can certify.
+where moves are certain, else `linear.move_equations`), of anything else as a chain, by the
+cheapest of the ways of `linear.policy_equations`, or by incomplete factors (`linear.chain`).
+Where that fails, value iteration on that model goes on from there, as far as float64 can certify.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from planners.linear.chain import ChainEquations
 from planners.linear.elimination import MOST_STATES, eliminate
 from planners.linear.forest import PolicyForest
 from planners.linear.move_equations import MoveEquations
+from planners.linear.policy_equations import PolicyEquations
 from planners.policies import available_actions, policy_model
 from planners.result import SolveResult, Status
 from planners.solvers.value_iteration import ValueIteration
@@ -139,11 +140,16 @@ def _values(chain: TabularMDP, gamma: float) -> NDArray[np.float64]:
                 f"1/gamma, gamma = {gamma!r}"
             )
         return values
-    equations = ChainEquations(chain.transitions, chain.terminal, gamma)
-    found = equations.solve(chain.costs[:, 0])
+    engine = local_engine(chain, gamma)
+    equations = PolicyEquations(engine)
+    equations.follow(np.zeros(chain.num_states, dtype=np.int32))
+    values = np.zeros(chain.num_states)
+    if equations.refine(values).exact:
+        return values
+    found = ChainEquations(chain.transitions, chain.terminal, gamma).solve(chain.costs[:, 0])
     if max(-found.residual_low, found.residual_high) <= found.rounding:
         return found.values
-    return evaluate_by_sweeps(local_engine(chain, gamma), found.values)
+    return evaluate_by_sweeps(engine, found.values)
 
 
 def evaluate_by_sweeps(engine: Engine, V0: NDArray[np.float64]) -> NDArray[np.float64]:

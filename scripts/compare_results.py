@@ -30,6 +30,7 @@ METHODS = {
     "gauss_seidel": [{}, {"num_iterations": 7}],
     "modified_policy_iteration": [{}, {"inner_sweeps": 3}, {"inner_sweeps": 0}],
     "policy_iteration": [{}, {"num_iterations": 2}],
+    "multilevel_policy_iteration": [{}, {"start": "given"}, {"num_sweeps": 2}],
     "forest_policy_iteration": [{}, {"start": "sweeps"}, {"num_sweeps": 1}],
     "basin_aggregation": [{}, {"num_retraced": 0}],
     "fixed_aggregation": [{"num_iterations": 50}],
@@ -111,9 +112,14 @@ def solves(model):
     """List every solve of a model: method, options that name it, and options that go without."""
     import numpy as np
 
+    import planners
+
     is_large = model.num_states > MANY_STATES
     for method, variants in METHODS.items():
         if method == "basin_aggregation" and not hasattr(model, "move_costs"):
+            continue
+        # An older checkout may lack it.
+        if method not in ("auto", *planners.METHODS):
             continue
         for options in variants:
             if is_large and (method == "fixed_aggregation" or "start" in options):

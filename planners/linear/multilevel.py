@@ -3,10 +3,12 @@
 A level eliminates states of which none leads to another but with small probability: what is left
 is again a chain, that of the visits to the other states.  About half of the states go, so that
 there are as many levels as the number of states has binary digits.  A row that gets more than
-`_MOST_ENTRIES` loses its least ones; they are taken off its diagonal too, so that each level keeps
-the row sums of the matrix, and what is constant is solved for exactly, however near to singular
-that makes the matrix.  Where no row gets that long (chains on a line, trees, stars), nothing is
-moved and the elimination is exact.
+`_MOST_ENTRIES` loses those below the last of them; they are taken off its diagonal too, so that
+each level keeps the row sums of the matrix, and what is constant is solved for exactly, however
+near to singular that makes the matrix.  Where no row gets that long (chains on a line, trees,
+stars), nothing is moved and the elimination is exact.  Where states have so many neighbours that
+hardly any can be eliminated, the rest is divided by its diagonal alone: such chains mix fast, and
+what is constant is left to the Krylov method.
 
 Matrices are kept as `linear.policy_matrix` does, so that no number is ever subtracted, and each
 entry has nearly all of its digits.
@@ -35,8 +37,6 @@ _MOST_ENTRIES, _FEW_STATES = 8, 64
 _MOST_PAIRS = 100
 # Levels that eliminate less than this part of the states are the last.
 _LEAST_PART = 0.05
-# Rows between two looks at whether time is up.
-_BLOCK = 1 << 18
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -94,7 +94,7 @@ class MultilevelElimination:
     """
 
     def __init__(self, matrix: PolicyMatrix, checkpoint: Callable[[], None]) -> None:
-        #: Entries that were moved to the diagonal.
+        #: Entries that were moved to the diagonal, or left out at the end.
         self.num_moved = 0
         mean_length = len(matrix.entries) // max(1, len(matrix.slack))
         most_entries = max(_MOST_ENTRIES, mean_length)

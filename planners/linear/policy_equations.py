@@ -28,6 +28,8 @@ _CHEAP = 40
 # Exact factors may have so many entries, and take so many products, for an entry of the matrix:
 # elimination in levels and a few steps of BiCGSTAB take about as long.
 _MOST_ENTRIES, _MOST_OPERATIONS = 30, 400
+# A round of BiCGSTAB, and how many there may be, where values are wanted to the last digit.
+_FAR, _MOST_STEPS, _MOST_ROUNDS = 1e-6, 200, 20
 # Work for an entry, in those of a sweep: of an analysis, and of elimination in levels.
 _ANALYSIS_WORK, _ELIMINATION_WORK = 30, 20
 # Up to this part of the states with a new action, what was made for the last policy may serve.
@@ -50,6 +52,24 @@ class Solution(NamedTuple):
     values: NDArray[np.float64]
     reduction: float
     num_sweeps: int
+
+
+class Refinement(NamedTuple):
+    """How near to the value of a policy `PolicyEquations.refine` came.
+
+    Parameters
+    ----------
+    residual : float
+        Sup norm of ``T_pi V - V``, as computed; NaN or infinite where V is no number.
+    num_sweeps : int
+        Work, in sweeps by the policy.
+    exact : bool
+        Whether that is no more than rounding.
+    """
+
+    residual: float
+    num_sweeps: int
+    exact: bool
 
 
 def is_cheap(engine: LocalEngine, policy: NDArray[np.int32]) -> bool:
@@ -130,6 +150,38 @@ class PolicyEquations:
         found = bicgstab(self._apply, right, reduction=reduction, most_steps=most_steps)
         work = 2 * found.num_steps * (self._size + self._elimination.num_entries)
         return Solution(found.values, found.reduction, math.ceil(work / self._size))
+
+    def refine(self, V: NDArray[np.float64]) -> Refinement:
+        """Bring V, in place, to the value of the policy that was taken up last.
+
+        The equations are solved for what V lacks until the residual of a sweep by the policy is
+        down to its rounding, or comes no further.
+
+        Parameters
+        ----------
+        V : ndarray of float, shape (S,)
+            Finite.
+        """
+        engine, image = self._engine, np.empty_like(V)
+        assert self._policy is not None
+        best, num_sweeps, last = V.copy(), 0, math.inf
+        for _ in range(_MOST_ROUNDS):
+            residual = engine.policy_sweep(self._policy, V, image).residual
+            num_sweeps += 1
+            if residual <= engine.rounding(sup_norm(V)):
+                return Refinement(residual, num_sweeps, exact=True)
+            if not residual < last:
+                V[:] = best
+                return Refinement(last, num_sweeps, exact=False)
+            if not residual <= 0.5 * last:
+                return Refinement(residual, num_sweeps, exact=False)
+            last = residual
+            best[:] = V
+            image -= V
+            found = self.solve(image, reduction=_FAR, most_steps=_MOST_STEPS)
+            num_sweeps += found.num_sweeps
+            V += found.values
+        return Refinement(last, num_sweeps, exact=False)
 
     @property
     def _size(self) -> int:

@@ -27,7 +27,7 @@ class PolicyMatrix(NamedTuple):
     ----------
     starts : ndarray of int64, shape (S + 1,)
     columns : ndarray of int32, shape (nnz,)
-        Never the row itself.
+        Never the row itself; a row may have one several times.
     entries : ndarray of float, shape (nnz,)
         Of N, positive.
     slack : ndarray of float, shape (S,)
@@ -103,7 +103,7 @@ def _load_outcomes(outcomes, terminal, gamma, policy, matrix):
                 p = probabilities[place]
                 if terminal[t]:
                     lost += p
-                elif t != s and p > 0.0:
+                elif t != s and gamma * p > 0.0:
                     columns[count] = t
                     entries[count] = gamma * p
                     left += gamma * p
@@ -134,7 +134,7 @@ def _load_moves(moves, terminal, gamma, policy, matrix):
                 t = successors[s, m]
                 if terminal[t]:
                     lost += p
-                elif t != s:
+                elif t != s and gamma * p > 0.0:
                     columns[count] = t
                     entries[count] = gamma * p
                     left += gamma * p
@@ -147,10 +147,11 @@ def _load_moves(moves, terminal, gamma, policy, matrix):
 
 @njit(cache=True, nogil=True)
 def multiply(matrix, vector, out):
-    """Write ``A vector`` into ``out``."""
-    starts, columns, entries, _, diagonal = matrix
-    for s in range(len(diagonal)):
-        total = diagonal[s] * vector[s]
+    """Write ``A vector`` into ``out``, by differences: of what is constant no digit is lost."""
+    starts, columns, entries, slack, _ = matrix
+    for s in range(len(slack)):
+        here = vector[s]
+        total = slack[s] * here
         for place in range(starts[s], starts[s + 1]):
-            total -= entries[place] * vector[columns[place]]
+            total += entries[place] * (here - vector[columns[place]])
         out[s] = total

@@ -14,6 +14,7 @@ and two things end it, both counted in sweeps and never by a clock.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,8 @@ class AutoPolicyIteration:
         self.method = "modified_policy_iteration"
         #: Why it took the place of the first; empty while it did not.
         self.reason = ""
+        # None once another method has taken its place.
+        self._modified: ModifiedPolicyIteration | None
         self._modified = ModifiedPolicyIteration(engine, ModifiedPolicyIterationOptions())
         self._solver: Solver = self._modified
         self._some_terminal = bool(engine.terminal.any())
@@ -67,25 +70,33 @@ class AutoPolicyIteration:
 
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Make an iteration of the method in use."""
-        if self._solver is not self._modified:
+        if self._modified is None:
             return self._solver.step(V, out)
-        reason = self._reason_to_change(V, out)
+        looks = self._modified.is_slow and not self._has_looked
+        self._has_looked = self._has_looked or looks
+        reason = self._reason_to_change(V, out, looks)
         if reason:
             self.reason = f"{reason} after {self._num_iterations} iterations"
             self.method = "multilevel_policy_iteration"
             start = "given" if self._progress[-1][1] < _NEAR else "coarse"
+            # Its room is free for the other.
+            self._modified = None
             self._solver = MultilevelPolicyIteration(
                 self._engine, MultilevelPolicyIterationOptions(start=start)
             )
-            return self._solver.step(V, out)
-        step = self._modified.step(V, out)
+        step = self._solver.step(V, out)
+        if looks:
+            step = replace(
+                step, num_updates=step.num_updates + len(V), num_sweeps=step.num_sweeps + 1
+            )
         self._see(step)
         return step
 
-    def _reason_to_change(self, V: NDArray[np.float64], room: NDArray[np.float64]) -> str:
-        """Return why another method is to take over, if it is."""
-        if self._modified.is_slow and not self._has_looked:
-            self._has_looked = True
+    def _reason_to_change(
+        self, V: NDArray[np.float64], room: NDArray[np.float64], looks: bool
+    ) -> str:
+        """Return why another method is to take over, if it is; it may look at the equations."""
+        if looks:
             policy = np.zeros(len(V), dtype=np.int32)
             self._engine.sweep(V, room, policy)
             self._is_cheap = is_cheap(self._engine, policy)

@@ -122,7 +122,7 @@ class MultilevelPolicyIteration:
         coarse = coarse_model(engine)
         if coarse is None:
             return
-        solver = self._solved(coarse, out)
+        solver = self._solved(coarse)
         policy = solver._policy[coarse.labels]
         available = engine.model.action_mask
         lacking = ~available[np.arange(len(policy)), policy]
@@ -132,7 +132,7 @@ class MultilevelPolicyIteration:
         for _ in range(self._options.num_sweeps - 1):
             self._move_to(out, self._sweep(out))
 
-    def _solved(self, coarse: CoarseModel, out: NDArray[np.float64]) -> MultilevelPolicyIteration:
+    def _solved(self, coarse: CoarseModel) -> MultilevelPolicyIteration:
         """Solve a coarser model about, and take its values up; return what solved it."""
         engine = self._engine
         groups = local_engine(coarse.model, engine.gamma, engine.num_threads, engine.checkpoint)

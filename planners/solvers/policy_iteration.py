@@ -2,10 +2,10 @@
 
     V = value of the policy;  policy(s) = argmin_a c(s,a) + gamma sum_s' P(s'|s,a) V(s')
 
-A policy is evaluated exactly: by elimination along its paths (`linear.forest`), which is all
-there is to it where moves are certain or form a tree, with BiCGSTAB for what that leaves out, begun
-anew until the residual is down to rounding; where that fails, by elimination without subtractions
-in small models (`linear.elimination`), by incomplete factors (`linear.chain`) in others.  An
+A policy is evaluated exactly: along its paths where moves are certain (`linear.forest`), elsewhere
+by the cheapest of the ways of `linear.policy_equations`, begun anew until the residual is down to
+rounding; where that fails, by elimination without subtractions in small models
+(`linear.elimination`), by incomplete factors (`linear.chain`) in others.  An
 action is replaced only by one that is better by more than rounding, so that ties do not
 turn in circles; the first policy is greedy on V0, and of its ties takes what leads to a terminal
 state.  Each iteration ends with a sweep V = TV, which bounds the error.  Once no action is better,
@@ -25,12 +25,9 @@ from planners.kernels.vectors import sup_norm
 from planners.linear.chain import ChainEquations
 from planners.linear.elimination import MOST_STATES, eliminate
 from planners.linear.forest import PolicyForest
+from planners.linear.policy_equations import PolicyEquations
 from planners.policies import greedy_policy, policy_model
 from planners.solvers.base import Step
-
-# A round of BiCGSTAB, and how many there may be; each is to halve the residual at least.
-_REDUCTION, _MOST_STEPS = 1e-6, 200
-_MOST_ROUNDS = 20
 
 
 class PolicyIteration:
@@ -39,6 +36,7 @@ class PolicyIteration:
     def __init__(self, engine: LocalEngine) -> None:
         self._engine = engine
         self._forest = PolicyForest(engine)
+        self._equations = PolicyEquations(engine)
         # The policy, and the value of the last one; empty before the first.
         self._policy = np.empty(0, dtype=np.int32)
         self._value = np.empty(0)
@@ -87,18 +85,18 @@ class PolicyIteration:
     def _evaluate(self, V: NDArray[np.float64]) -> bool:
         """Bring V to the value of the policy; return whether that is exact but for rounding."""
         engine = self._engine
-        self._forest.follow(self._policy)
-        residual = np.inf
-        scratch = np.empty_like(V)
-        for _ in range(_MOST_ROUNDS):
-            engine.checkpoint()
-            found = self._forest.evaluate(V, reduction=_REDUCTION, most_steps=_MOST_STEPS)
+        if self._forest.certain:
+            self._forest.follow(self._policy)
+            found = self._forest.evaluate(V, reduction=0.0, most_steps=1)
             self._num_sweeps += found.num_applications
-            previous, residual = residual, self._residual(V, scratch)
+            residual = self._residual(V, np.empty_like(V))
             if residual <= self._rounding(V):
                 return True
-            if not residual <= 0.5 * previous:
-                break
+        self._num_sweeps += self._equations.follow(self._policy)
+        refined = self._equations.refine(V)
+        self._num_sweeps += refined.num_sweeps
+        if refined.exact:
+            return True
         chain = policy_model(engine.model, self._policy)
         if len(V) <= MOST_STATES:
             exact = eliminate(chain, engine.gamma)
@@ -107,9 +105,9 @@ class PolicyIteration:
                 return True
         equations = ChainEquations(chain.transitions, chain.terminal, engine.gamma)
         solution = equations.solve(chain.costs[:, 0])
-        if max(-solution.residual_low, solution.residual_high) < residual:
+        if not refined.residual <= max(-solution.residual_low, solution.residual_high):
             V[:] = solution.values
-        return self._residual(V, scratch) <= self._rounding(V)
+        return self._residual(V, np.empty_like(V)) <= self._rounding(V)
 
     def _residual(self, V: NDArray[np.float64], scratch: NDArray[np.float64]) -> float:
         self._num_sweeps += 1

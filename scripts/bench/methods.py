@@ -35,6 +35,7 @@ import planners
 
 #: What converges whatever the model; the aggregation of the paper does not, or not soon.
 METHODS = (
+    "multilevel_policy_iteration",
     "forest_policy_iteration",
     "modified_policy_iteration",
     "policy_iteration",

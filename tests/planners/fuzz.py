@@ -191,6 +191,9 @@ def _options(
     elif method == "forest_policy_iteration" and rng.random() < 0.3:
         options["start"] = "sweeps"
         options["num_sweeps"] = int(rng.integers(0, 4))
+    elif method == "multilevel_policy_iteration" and rng.random() < 0.3:
+        options["start"] = str(rng.choice(["coarse", "given"]))
+        options["num_sweeps"] = int(rng.integers(1, 5))
     elif method == "basin_aggregation" and rng.random() < 0.3:
         options["num_retraced"] = int(rng.integers(0, 4))
     elif method == "adaptive_aggregation":
