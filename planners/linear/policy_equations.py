@@ -25,6 +25,8 @@ from planners.linear.sparse_elimination import Factors, PatternError
 
 # Factors are cheap that take no more work than this for an entry of the matrix.
 _CHEAP = 40
+# Nor are they for longer rows than these, which a search for an order takes long for.
+_MOST_LENGTH = 32
 # Exact factors may have so many entries, and take so many products, for an entry of the matrix:
 # elimination in levels and a few steps of BiCGSTAB take about as long.
 _MOST_ENTRIES, _MOST_OPERATIONS = 30, 400
@@ -82,6 +84,8 @@ def is_cheap(engine: LocalEngine, policy: NDArray[np.int32]) -> bool:
     """
     starts, columns, _, slack, _ = policy_matrix(engine, policy)
     size = len(slack) + len(columns)
+    if size > _MOST_LENGTH * len(slack):
+        return False
     analysis = analyse(
         starts,
         columns,

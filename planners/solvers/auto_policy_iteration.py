@@ -14,8 +14,6 @@ and two things end it, both counted in sweeps and never by a clock.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,7 +32,7 @@ from planners.solvers.multilevel_policy_iteration import (
 # Sweeps before the work that is left is foretold, and what is too much: where the equations of the
 # policy are cheap to solve, and elsewhere.
 _CHEAP_SWEEPS, _CHEAP_SWEEPS_LEFT = 250, 600
-_LEAST_SWEEPS, _MOST_SWEEPS_LEFT = 1000, 3000
+_LEAST_SWEEPS, _MOST_SWEEPS_LEFT = 4000, 8000
 # Steps of a horizon, 1 / (1 - gamma), that is long.
 _LONG_HORIZON = 500.0
 # A relative bound below which V is a better start than a coarser model gives.
@@ -72,9 +70,7 @@ class AutoPolicyIteration:
         """Make an iteration of the method in use."""
         if self._modified is None:
             return self._solver.step(V, out)
-        looks = self._modified.is_slow and not self._has_looked
-        self._has_looked = self._has_looked or looks
-        reason = self._reason_to_change(V, out, looks)
+        reason = self._reason_to_change(self._modified)
         if reason:
             self.reason = f"{reason} after {self._num_iterations} iterations"
             self.method = "multilevel_policy_iteration"
@@ -85,21 +81,14 @@ class AutoPolicyIteration:
                 self._engine, MultilevelPolicyIterationOptions(start=start)
             )
         step = self._solver.step(V, out)
-        if looks:
-            step = replace(
-                step, num_updates=step.num_updates + len(V), num_sweeps=step.num_sweeps + 1
-            )
         self._see(step)
         return step
 
-    def _reason_to_change(
-        self, V: NDArray[np.float64], room: NDArray[np.float64], looks: bool
-    ) -> str:
-        """Return why another method is to take over, if it is; it may look at the equations."""
-        if looks:
-            policy = np.zeros(len(V), dtype=np.int32)
-            self._engine.sweep(V, room, policy)
-            self._is_cheap = is_cheap(self._engine, policy)
+    def _reason_to_change(self, modified: ModifiedPolicyIteration) -> str:
+        """Return why another method is to take over, if it is."""
+        if modified.is_slow and not self._has_looked:
+            self._has_looked = True
+            self._is_cheap = is_cheap(self._engine, modified.policy)
         if self._is_cheap and 1 / (1 - self._engine.gamma) >= _LONG_HORIZON:
             return "sweeps by a policy are slow, and its equations are solved at once"
         least, most_left = _LEAST_SWEEPS, _MOST_SWEEPS_LEFT

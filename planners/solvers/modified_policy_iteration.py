@@ -116,6 +116,11 @@ class ModifiedPolicyIteration:
         self._phase = _Phase(starts_plain=absorbing, never_plain=options.inner_sweeps is not None)
 
     @property
+    def policy(self) -> NDArray[np.int32]:
+        """The policy of the last full sweep, shape (S,)."""
+        return self._policy
+
+    @property
     def is_slow(self) -> bool:
         """Whether sweeps by a policy have reduced what is left of a correction slowly."""
         return isinstance(self._evaluation, _Adaptive) and self._evaluation.num_slow > 0
