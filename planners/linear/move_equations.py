@@ -42,9 +42,12 @@ from planners.linear.paths import likely_moves, path_order
 
 # Share of the fill that is added to the pivots.
 _ADDED_FILL = 0.9
-# A round of BiCGSTAB is to reduce the 2-norm of the residual somewhat more than is needed of its
-# largest entry, but for that by no more than this, and by so many steps; then it starts anew.
-_MARGIN, _REDUCTION, _MOST_STEPS = 1e-3, 1e-9, 200
+# A round of BiCGSTAB ends where the mean square of the residual is down to the square of this part
+# of what is enough for its largest entry, since a few are larger by far; where it is down to the
+# next part of what it began with; or after so many steps.  Then it starts anew.
+_MARGIN, _REDUCTION, _MOST_STEPS = 5e-3, 1e-9, 200
+# A guess of expected steps is none where a step leads nearer by less than this on average.
+_LEAST_PROGRESS = 0.1
 
 
 class Residual(NamedTuple):
@@ -144,8 +147,7 @@ class MoveEquations:
                     right = np.empty_like(V)
                     _forward(self._rows, self._pivots, self._order, residual, right)
                     del residual  # a vector less while there are many
-                    needed = enough(sup_norm(V)) / found.size
-                    correction = self._bicgstab(right, needed, max_value)
+                    correction = self._bicgstab(right, _MARGIN * enough(sup_norm(V)), max_value)
             except _Stopped:
                 break
             trial = V.copy()
@@ -155,6 +157,24 @@ class MoveEquations:
                 break
             V[:], found = trial, following
         return found
+
+    def guess(self, distances: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return a guess of the expected steps, where costs are steps: a multiple of distances.
+
+        The one whose residuals add up to 0; all 0 where distances say nothing of it.
+
+        Parameters
+        ----------
+        distances : ndarray of int32, shape (S,)
+            To a terminal state.
+        """
+        values = distances.astype(np.float64)
+        residual, _ = self._residual(values)
+        num_inside = np.count_nonzero(distances)
+        progress = float(num_inside - residual.sum())
+        is_sound = progress > _LEAST_PROGRESS * num_inside
+        values *= num_inside / progress if is_sound else 0.0
+        return values
 
     def rounding(self, max_value: float) -> float:
         """Bound the rounding error of each residual where costs are steps.
@@ -220,17 +240,18 @@ class MoveEquations:
         return solution
 
     def _bicgstab(
-        self, right: NDArray[np.float64], reduction: float, max_value: float
+        self, right: NDArray[np.float64], root_mean_square: float, max_value: float
     ) -> NDArray[np.float64]:
-        """Solve until the residual is a part of what it was.
+        """Solve until the residual is as small as that, or a small part of what it was.
 
         ``right`` is ``(d - L)^-1`` times the residual.
         """
         return bicgstab(
             self._apply,
             right,
-            reduction=max(_REDUCTION, _MARGIN * min(1.0, reduction)),
+            reduction=_REDUCTION,
             most_steps=_MOST_STEPS,
+            least_norm=math.sqrt(len(right)) * root_mean_square,
             max_value=max_value,
         ).values
 
