@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -45,7 +45,7 @@ _ADDED_FILL = 0.9
 # A round of BiCGSTAB ends where the mean square of the residual is down to the square of this part
 # of what is enough for its largest entry, since a few are larger by far; where it is down to the
 # next part of what it began with; or after so many steps.  Then it starts anew.
-_MARGIN, _REDUCTION, _MOST_STEPS = 5e-3, 1e-9, 200
+_MARGIN, _REDUCTION, _MOST_STEPS = 2e-3, 1e-9, 200
 # A guess of expected steps is none where a step leads nearer by less than this on average.
 _LEAST_PROGRESS = 0.1
 
@@ -62,7 +62,7 @@ class Residual(NamedTuple):
         return -self.low if -self.low >= self.high else self.high
 
 
-class _Stopped(Exception):  # noqa: N818  (nothing is wrong)
+class _StoppedError(Exception):
     """Whoever watches has asked to stop."""
 
 
@@ -99,10 +99,11 @@ class MoveEquations:
         following, order = (np.empty(num_states, dtype=np.int32) for _ in range(2))
         likely_moves(moves, actions, following)
         path_order(following, order)
+        number = np.min_scalar_type(num_moves)
         self._rows = _Rows(
             np.empty((num_states, num_moves), dtype=np.int32),
-            np.empty(num_states, dtype=np.uint8),
-            np.empty(num_states, dtype=np.uint8),
+            np.empty(num_states, dtype=number),
+            np.empty(num_states, dtype=number),
             gamma * moves.chosen,
             gamma * moves.every,
         )
@@ -148,7 +149,7 @@ class MoveEquations:
                     _forward(self._rows, self._pivots, self._order, residual, right)
                     del residual  # a vector less while there are many
                     correction = self._bicgstab(right, _MARGIN * enough(sup_norm(V)), max_value)
-            except _Stopped:
+            except _StoppedError:
                 break
             trial = V.copy()
             _add_in_order(self._order, correction, trial)
@@ -267,7 +268,7 @@ class MoveEquations:
 
     def _look(self) -> None:
         if self._watch is not None and self._watch():
-            raise _Stopped
+            raise _StoppedError
 
 
 class _Rows(NamedTuple):
@@ -277,15 +278,15 @@ class _Rows(NamedTuple):
     ----------
     columns : ndarray of int32, shape (S, M)
         Where each move leads; its own row where it leads nowhere else.
-    counts, actions : ndarray of uint8, shape (S,)
+    counts, actions : ndarray of unsigned int, shape (S,)
         How many moves are available, and which is chosen.
     chosen, every : ndarray of float, shape (M + 1,)
         As in `Moves`, times gamma.
     """
 
     columns: NDArray[np.int32]
-    counts: NDArray[np.uint8]
-    actions: NDArray[np.uint8]
+    counts: NDArray[Any]
+    actions: NDArray[Any]
     chosen: NDArray[np.float64]
     every: NDArray[np.float64]
 
@@ -298,7 +299,7 @@ def _order_by_depth(following, order):
     starts = np.zeros(num_states + 1, dtype=np.int32)
     for k in range(num_states):
         s = order[k]
-        # A cycle begins with a state that leads to one which has no depth yet: 0.
+        # The state that a cycle begins with leads to one whose depth is not known yet.
         depths[s] = depths[following[s]] + 1 if following[s] != s else 0
         starts[depths[s]] += 1
     first = 0
@@ -384,10 +385,11 @@ def _find_pivots(rows, diagonal, added_fill, pivots):
 
 @njit(cache=True, nogil=True)
 def _find_residual(moves, actions, gamma, count_steps, V, out):
-    """Write the residuals of V; return their extremes."""
+    """Write the residuals of V; return their extremes, NaN where one is."""
     successors, costs, chosen, every = moves
     low = np.inf
     high = -np.inf
+    num_lost = 0
     for s in range(len(out)):
         total = 0.0
         of_chosen = 0.0
@@ -401,10 +403,10 @@ def _find_residual(moves, actions, gamma, count_steps, V, out):
             n += 1 if available else 0
         value = (chosen[n] * of_chosen + every[n] * total if n > 0 else 0.0) - V[s]
         out[s] = value
-        # A NaN is both.
-        low = low if value >= low else value
-        high = high if value <= high else value
-    return low, high
+        low = value if value < low else low
+        high = value if value > high else high
+        num_lost += 1 if value != value else 0
+    return (low, high) if num_lost == 0 else (np.nan, np.nan)
 
 
 @njit(cache=True, nogil=True)
