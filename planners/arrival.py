@@ -153,11 +153,11 @@ def arrival(
     watch = _Watch(time_limit, callback)
     model = as_model(model_or_env)
     distances = steps_to_terminal(model)
-    farthest, all_may_arrive = max(0, int(distances.max())), bool((distances >= 0).all())
-    del distances  # what follows may need the memory
+    farthest = max(0, int(distances.max()))
     inside = ~model.terminal
     num_inside = int(np.count_nonzero(inside))
-    ends, expected_steps = _follow(model, policy, all_may_arrive, watch)
+    ends, expected_steps = _follow(model, policy, distances, watch)
+    del distances  # what follows may need the memory
     arrives = ends.nearest < 0
     basins = np.bincount(ends.nearest[~arrives], minlength=len(ends.attractors))
     order = np.argsort(-basins, kind="stable")
@@ -207,7 +207,7 @@ _ExpectedSteps = Callable[[NDArray[np.int64], NDArray[np.float64]], tuple[float,
 def _follow(
     model: Model,
     policy: SolveResult | ArrayLike,
-    all_may_arrive: bool,
+    distances: NDArray[np.int32],
     watch: Callable[[], object],
 ) -> tuple[PathEnds, _ExpectedSteps]:
     """Return where a policy settles without arriving, and what finds how soon it arrives."""
@@ -216,10 +216,12 @@ def _follow(
         if model.p == 1.0:
             ends, steps = ends_of_paths(moves_of(model), readonly(model.terminal), actions)
             return ends, lambda starts, shares: (float(shares @ steps[starts]), True)
-        if all_may_arrive:
-            # Whatever is chosen, any move may happen.
+        if distances.min() >= 0:
+            # Whatever is chosen, any move may happen: all arrive where all may.
             nowhere = np.broadcast_to(np.int32(-1), (model.num_states,))
-            return PathEnds([], nowhere), partial(_expected_steps_of_moves, model, actions, watch)
+            equations = MoveEquations(moves_of(model), actions, 1.0, count_steps=True, watch=watch)
+            values = equations.guess(distances)
+            return PathEnds([], nowhere), partial(_expected_steps_of_moves, equations, values)
     chain = policy_model(model, policy)
     ends = _ends(chain, model.terminal)
     fixed = model.terminal | (ends.nearest >= 0)
@@ -280,20 +282,17 @@ def _expected_steps(
 
 
 def _expected_steps_of_moves(
-    model: MoveMDP,
-    actions: NDArray[np.int32],
-    watch: Callable[[], object],
+    equations: MoveEquations,
+    values: NDArray[np.float64],
     starts: NDArray[np.int64],
     shares: NDArray[np.float64],
 ) -> tuple[float, bool]:
-    """Return the same where every state arrives, straight from the tables of the model."""
-    equations = MoveEquations(moves_of(model), actions, 1.0, count_steps=True, watch=watch)
+    """Return the same where every state arrives, from values that may be near; overwrites them."""
 
     def solution(values: NDArray[np.float64], residual: Residual) -> Solution:
         rounding = equations.rounding(sup_norm(values))
         return Solution(values, residual.low, residual.high, rounding)
 
-    values = np.zeros(model.num_states)
     residual = equations.solve(
         values, lambda size: 0.5 * _STEP_TOLERANCE, max_value=_MOST_EXPECTED_STEPS
     )

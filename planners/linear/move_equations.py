@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -42,9 +42,12 @@ from planners.linear.paths import likely_moves, path_order
 
 # Share of the fill that is added to the pivots.
 _ADDED_FILL = 0.9
-# A round of BiCGSTAB is to reduce the 2-norm of the residual somewhat more than is needed of its
-# largest entry, but for that by no more than this, and by so many steps; then it starts anew.
-_MARGIN, _REDUCTION, _MOST_STEPS = 1e-3, 1e-9, 200
+# A round of BiCGSTAB ends where the mean square of the residual is down to the square of this part
+# of what is enough for its largest entry, since a few are larger by far; where it is down to the
+# next part of what it began with; or after so many steps.  Then it starts anew.
+_MARGIN, _REDUCTION, _MOST_STEPS = 2e-3, 1e-9, 200
+# A guess of expected steps is none where a step leads nearer by less than this on average.
+_LEAST_PROGRESS = 0.1
 
 
 class Residual(NamedTuple):
@@ -59,7 +62,7 @@ class Residual(NamedTuple):
         return -self.low if -self.low >= self.high else self.high
 
 
-class _Stopped(Exception):  # noqa: N818  (nothing is wrong)
+class _StoppedError(Exception):
     """Whoever watches has asked to stop."""
 
 
@@ -96,10 +99,11 @@ class MoveEquations:
         following, order = (np.empty(num_states, dtype=np.int32) for _ in range(2))
         likely_moves(moves, actions, following)
         path_order(following, order)
+        number = np.min_scalar_type(num_moves)
         self._rows = _Rows(
             np.empty((num_states, num_moves), dtype=np.int32),
-            np.empty(num_states, dtype=np.uint8),
-            np.empty(num_states, dtype=np.uint8),
+            np.empty(num_states, dtype=number),
+            np.empty(num_states, dtype=number),
             gamma * moves.chosen,
             gamma * moves.every,
         )
@@ -144,9 +148,8 @@ class MoveEquations:
                     right = np.empty_like(V)
                     _forward(self._rows, self._pivots, self._order, residual, right)
                     del residual  # a vector less while there are many
-                    needed = enough(sup_norm(V)) / found.size
-                    correction = self._bicgstab(right, needed, max_value)
-            except _Stopped:
+                    correction = self._bicgstab(right, _MARGIN * enough(sup_norm(V)), max_value)
+            except _StoppedError:
                 break
             trial = V.copy()
             _add_in_order(self._order, correction, trial)
@@ -155,6 +158,24 @@ class MoveEquations:
                 break
             V[:], found = trial, following
         return found
+
+    def guess(self, distances: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return a guess of the expected steps, where costs are steps: a multiple of distances.
+
+        The one whose residuals add up to 0; all 0 where distances say nothing of it.
+
+        Parameters
+        ----------
+        distances : ndarray of int32, shape (S,)
+            To a terminal state.
+        """
+        values = distances.astype(np.float64)
+        residual, _ = self._residual(values)
+        num_inside = np.count_nonzero(distances)
+        progress = float(num_inside - residual.sum())
+        is_sound = progress > _LEAST_PROGRESS * num_inside
+        values *= num_inside / progress if is_sound else 0.0
+        return values
 
     def rounding(self, max_value: float) -> float:
         """Bound the rounding error of each residual where costs are steps.
@@ -220,17 +241,18 @@ class MoveEquations:
         return solution
 
     def _bicgstab(
-        self, right: NDArray[np.float64], reduction: float, max_value: float
+        self, right: NDArray[np.float64], root_mean_square: float, max_value: float
     ) -> NDArray[np.float64]:
-        """Solve until the residual is a part of what it was.
+        """Solve until the residual is as small as that, or a small part of what it was.
 
         ``right`` is ``(d - L)^-1`` times the residual.
         """
         return bicgstab(
             self._apply,
             right,
-            reduction=max(_REDUCTION, _MARGIN * min(1.0, reduction)),
+            reduction=_REDUCTION,
             most_steps=_MOST_STEPS,
+            least_norm=math.sqrt(len(right)) * root_mean_square,
             max_value=max_value,
         ).values
 
@@ -246,7 +268,7 @@ class MoveEquations:
 
     def _look(self) -> None:
         if self._watch is not None and self._watch():
-            raise _Stopped
+            raise _StoppedError
 
 
 class _Rows(NamedTuple):
@@ -256,15 +278,15 @@ class _Rows(NamedTuple):
     ----------
     columns : ndarray of int32, shape (S, M)
         Where each move leads; its own row where it leads nowhere else.
-    counts, actions : ndarray of uint8, shape (S,)
+    counts, actions : ndarray of unsigned int, shape (S,)
         How many moves are available, and which is chosen.
     chosen, every : ndarray of float, shape (M + 1,)
         As in `Moves`, times gamma.
     """
 
     columns: NDArray[np.int32]
-    counts: NDArray[np.uint8]
-    actions: NDArray[np.uint8]
+    counts: NDArray[Any]
+    actions: NDArray[Any]
     chosen: NDArray[np.float64]
     every: NDArray[np.float64]
 
@@ -277,7 +299,7 @@ def _order_by_depth(following, order):
     starts = np.zeros(num_states + 1, dtype=np.int32)
     for k in range(num_states):
         s = order[k]
-        # A cycle begins with a state that leads to one which has no depth yet: 0.
+        # The state that a cycle begins with leads to one whose depth is not known yet.
         depths[s] = depths[following[s]] + 1 if following[s] != s else 0
         starts[depths[s]] += 1
     first = 0
@@ -363,10 +385,11 @@ def _find_pivots(rows, diagonal, added_fill, pivots):
 
 @njit(cache=True, nogil=True)
 def _find_residual(moves, actions, gamma, count_steps, V, out):
-    """Write the residuals of V; return their extremes."""
+    """Write the residuals of V; return their extremes, NaN where one is."""
     successors, costs, chosen, every = moves
     low = np.inf
     high = -np.inf
+    num_lost = 0
     for s in range(len(out)):
         total = 0.0
         of_chosen = 0.0
@@ -380,10 +403,10 @@ def _find_residual(moves, actions, gamma, count_steps, V, out):
             n += 1 if available else 0
         value = (chosen[n] * of_chosen + every[n] * total if n > 0 else 0.0) - V[s]
         out[s] = value
-        # A NaN is both.
-        low = low if value >= low else value
-        high = high if value <= high else value
-    return low, high
+        low = value if value < low else low
+        high = value if value > high else high
+        num_lost += 1 if value != value else 0
+    return (low, high) if num_lost == 0 else (np.nan, np.nan)
 
 
 @njit(cache=True, nogil=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -153,12 +155,46 @@ def test_whoever_watches_may_stop() -> None:
     assert residual.size == pytest.approx(np.abs(mean_costs(model, actions)).max())
 
 
-def test_values_that_are_no_numbers_are_told() -> None:
+@pytest.mark.parametrize("where", [1, 700, slice(None)])
+def test_values_that_are_no_numbers_are_told(where: Any) -> None:
     model = KINDS["terrain"](0.9)
     actions = some_policy(model, 0)
-    V = np.full(model.num_states, np.nan)
+    V = np.zeros(model.num_states)
+    V[where] = np.nan
     residual = MoveEquations(moves_of(model), actions, 0.9).solve(V, lambda size: 1.0)
     assert np.isnan(residual.size)
+
+
+def test_more_moves_than_a_byte_counts() -> None:
+    model = random_moves(2, 1100, 300, p=0.7)
+    policy = some_policy(model, 1)
+    V = planners.evaluate(model, policy, 0.95)
+    P = transitions(model, policy)
+    np.testing.assert_allclose(mean_costs(model, policy) + 0.95 * (P @ V), V, atol=1e-11)
+
+
+def test_a_result_is_where_its_own_evaluation_begins() -> None:
+    model = KINDS["terrain"](0.9)
+    result = planners.solve(model, gamma=0.99)
+    looks: list[int] = []
+    counts = []
+    for start in (np.zeros(model.num_states), result.values.copy()):
+        equations = MoveEquations(
+            moves_of(model),
+            result.policy.astype(np.int32),
+            0.99,
+            watch=lambda: looks.append(1),
+        )
+        equations.solve(start, local_engine(model, 0.99).rounding)
+        counts.append(len(looks))
+        looks.clear()
+    assert counts[1] < counts[0]
+    np.testing.assert_allclose(
+        planners.evaluate(model, result, 0.99),
+        planners.evaluate(model, result.policy, 0.99),
+        rtol=0,
+        atol=1e-11 * np.abs(result.values).max(),
+    )
 
 
 @pytest.mark.parametrize("scale", [1e-250, 1e-20, 1e20, 1e250])
