@@ -1,0 +1,141 @@
+"""When `auto` goes over from modified to multilevel policy iteration, and that nothing is lost."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import planners
+from aggmaze import TabularMDP
+from planners.bellman import local_engine
+from planners.solvers import auto_policy_iteration
+from planners.solvers.auto_policy_iteration import AutoPolicyIteration
+from planners.solvers.modified_policy_iteration import (
+    ModifiedPolicyIteration,
+    ModifiedPolicyIterationOptions,
+)
+from tests.planners.reference import Array, bounds_hold, dense, random_moves, random_tabular, truth
+from tests.planners.solvers.test_multilevel_policy_iteration import queue, torus
+
+
+def steps_of(
+    solver: AutoPolicyIteration | ModifiedPolicyIteration, num_states: int, count: int
+) -> list[tuple[Array, int]]:
+    """Return V and the sweeps of each step from V = 0."""
+    V, out = np.zeros(num_states), np.empty(num_states)
+    found = []
+    for _ in range(count):
+        step = solver.step(V, out)
+        V, out = out, V
+        found.append((V.copy(), step.num_sweeps))
+    return found
+
+
+def solved(model: TabularMDP, gamma: float, **options: object) -> planners.SolveResult:
+    return planners.solve(model, gamma=gamma, time_limit=120, **options)
+
+
+def test_what_mixes_fast_stays() -> None:
+    for model in (random_tabular(0, 400, 3, terminals=0), random_moves(0, 400, 3, p=0.4)):
+        result = planners.solve(model, gamma=0.999)
+        named = planners.solve(model, gamma=0.999, method="modified_policy_iteration")
+        assert result.status == "converged"
+        assert result.method == "modified_policy_iteration"
+        assert "after" not in result.reason
+        np.testing.assert_array_equal(result.values, named.values)
+        # One more where it looked at the equations.
+        assert result.num_sweeps - named.num_sweeps in (0, 1)
+
+
+@pytest.mark.parametrize("gamma", [0.9999, 1 - 1e-8])
+def test_a_long_queue_goes_over(gamma: float) -> None:
+    model = queue(1500)
+    result = solved(model, gamma)
+    assert result.status == "converged"
+    assert result.method == "multilevel_policy_iteration"
+    assert "after" in result.reason
+    exact = solved(model, gamma, method="policy_iteration")
+    assert np.abs(result.values - exact.values).max() <= result.bound + exact.bound
+    again = solved(model, gamma, num_threads=2)
+    np.testing.assert_array_equal(again.values, result.values)
+    assert (again.reason, again.num_sweeps) == (result.reason, result.num_sweeps)
+
+
+def test_bounds_hold_all_the_way() -> None:
+    model = queue(150)
+    V, off = truth(dense(model), 0.9995)
+    result = planners.solve(model, gamma=0.9995, tol=1e-8, callback=bounds_hold(V, off))
+    assert result.status == "converged"
+
+
+@pytest.mark.parametrize("cheap", [False, True])
+def test_looks_once_where_sweeps_are_slow_and_counts_that(
+    cheap: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+
+    def looked(engine: object, policy: Array) -> bool:
+        nonlocal looks
+        looks += 1
+        greedy = np.empty_like(policy)
+        operators.sweep(policies[-1], np.empty(num_states), greedy)
+        np.testing.assert_array_equal(policy, greedy)
+        return cheap
+
+    monkeypatch.setattr(auto_policy_iteration, "is_cheap", looked)
+    # Nothing is foretold.
+    monkeypatch.setattr(auto_policy_iteration, "_LEAST_SWEEPS", 10**9)
+    model = queue(600)
+    num_states = model.num_states
+    operators = local_engine(model, 0.999)
+    alone = ModifiedPolicyIteration(operators, ModifiedPolicyIterationOptions())
+    solver = AutoPolicyIteration(operators, 1e-6)
+    policies = [np.zeros(num_states)]
+    out = np.empty(num_states)
+    changed = False
+    for _ in range(8):
+        expected = np.empty(num_states)
+        seen = looks
+        step = solver.step(policies[-1], out)
+        changed = changed or solver.method != "modified_policy_iteration"
+        if not changed:
+            plain = alone.step(policies[-1].copy(), expected)
+            np.testing.assert_array_equal(out, expected)
+            assert step.num_sweeps == plain.num_sweeps + (looks - seen)
+            assert step.num_updates == plain.num_updates + (looks - seen) * num_states
+        policies.append(out.copy())
+    assert looks == 1
+    assert changed == cheap
+    assert bool(solver.reason) == cheap
+
+
+def test_slow_progress_is_foretold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torus whose equations fill in: the bound falls slowly, and in the end it is counted."""
+    monkeypatch.setattr(auto_policy_iteration, "is_cheap", lambda engine, policy: False)
+    model = queue(1500)
+    result = solved(model, 1 - 1e-6)
+    assert result.status == "converged"
+    assert "the bound fell slowly" in result.reason
+    assert result.method == "multilevel_policy_iteration"
+
+
+def test_how_many_sweeps_are_left() -> None:
+    """Bounds that fall by a tenth each hundred sweeps take so many more."""
+    model = torus(5, 0)
+    solver = AutoPolicyIteration(local_engine(model, 0.9), 1e-6)
+    for hundreds in range(1, 11):
+        solver._progress.append((100 * hundreds, 0.9**hundreds))
+    expected = 100 * math.log(1e-6 / 0.9**10) / math.log(0.9)
+    assert solver._sweeps_left() == pytest.approx(expected)
+    solver._progress.append((1100, 0.9**5))
+    assert solver._sweeps_left() == math.inf
+    solver._progress.append((1200, 1e-7))
+    assert solver._sweeps_left() == 0.0
+
+
+def test_a_start_of_ones_own_is_kept() -> None:
+    model = queue(800)
+    V = solved(model, 0.9999, method="policy_iteration").values
+    assert solved(model, 0.9999, V0=V).num_iterations <= 2
