@@ -280,6 +280,9 @@ def test_an_unknown_family_is_refused_with_the_closest() -> None:
     full = PEERS.parse(["--full"])
     assert (full.gammas, full.seeds) == ([0.95, 0.99, 0.999, 0.9999], 5)
     assert set(full.families) <= set(FAMILIES.FAMILIES)
+    general = PEERS.parse(["--general", "--gammas", ".9"])
+    assert (general.families, general.gammas) == ([*PEERS.GENERAL], [0.9])
+    assert general.tols == [1e-2, 1e-6]
 
 
 def test_results_name_no_folder_of_the_machine() -> None:

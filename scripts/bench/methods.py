@@ -29,7 +29,7 @@ from _output import append_rows, print_table, read_rows
 from _results import OURS, Cell, Results, horizon_slopes
 from _workers import MOST_WAITING
 from families import FAMILIES, HELD_OUT, Model, family
-from peers import GENERAL, SAMPLES
+from peers import GAMMAS, GENERAL, SAMPLES, TOLS
 
 import planners
 
@@ -57,8 +57,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--families", nargs="+", choices=[*FAMILIES, *HELD_OUT], default=[*GENERAL], metavar="NAME"
     )
-    parser.add_argument("--gammas", nargs="+", type=float, default=[0.95, 0.99, 0.999, 0.9999])
-    parser.add_argument("--tols", nargs="+", type=float, default=[1e-2, 1e-6])
+    parser.add_argument("--gammas", nargs="+", type=float, default=GAMMAS)
+    parser.add_argument("--tols", nargs="+", type=float, default=TOLS)
     parser.add_argument(
         "--methods", nargs="+", choices=[*planners.METHODS], default=[*METHODS], help="beside auto"
     )

@@ -1,6 +1,8 @@
 """Which solver is how fast at a true accuracy: this project beside what else there is.
 
     python scripts/bench/peers.py --quick --out build/peers
+    python scripts/bench/peers.py --general --peers quantecon scipy_lu --far 4 --powers 1 \
+        --threads 1 --repeats 2 --out build/peers
     python scripts/bench/peers.py --families maze-316 garnet-1e5-5 --gammas .99 --tols 1e-6 \
         --peers quantecon --seeds 3 --out build/peers
     python scripts/bench/report.py build/peers
@@ -118,6 +120,15 @@ QUICK = {
     "seeds": 1,
     "timeout": 10.0,
 }
+#: Discounts and accuracies that general models are measured at.
+GAMMAS, TOLS = [0.95, 0.99, 0.999, 0.9999], [1e-2, 1e-6]
+ON_GENERAL = {
+    "families": [*GENERAL],
+    "gammas": GAMMAS,
+    "tols": TOLS,
+    "seeds": 1,
+    "timeout": 5.0,
+}
 FULL = {
     "families": [
         "maze-316",
@@ -147,8 +158,8 @@ FULL = {
         "tandem-queue-316",
         "frozen-lake-300",
     ],
-    "gammas": [0.95, 0.99, 0.999, 0.9999],
-    "tols": [1e-2, 1e-6],
+    "gammas": GAMMAS,
+    "tols": TOLS,
     "seeds": 5,
     "timeout": 60.0,
 }
@@ -161,6 +172,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     preset = parser.add_mutually_exclusive_group()
     preset.add_argument("--quick", action="store_true", help="small models, a few minutes")
+    preset.add_argument("--general", action="store_true", help="general models, some hours")
     preset.add_argument("--full", action="store_true", help="everything, many hours")
     parser.add_argument("--families", nargs="+", metavar="NAME", help="models; --list names them")
     parser.add_argument("--gammas", nargs="+", type=float, metavar="G", help="discounts")
@@ -192,7 +204,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="leave out what --out holds already")
     parser.add_argument("--list", action="store_true", help="name families and peers, and end")
     options = parser.parse_args(arguments)
-    for name, value in (FULL if options.full else QUICK).items():
+    chosen = FULL if options.full else ON_GENERAL if options.general else QUICK
+    for name, value in chosen.items():
         if getattr(options, name) is None:
             setattr(options, name, value)
     for name in options.families:

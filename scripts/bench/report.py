@@ -331,11 +331,11 @@ def _with_best(found: Sequence[Summary]) -> list[str]:
 
 def _seconds(found: Summary) -> str:
     if found.is_ok:
-        return f"{found.seconds:.3g}" if found.seconds >= 0.001 else f"{found.seconds:.1g}"
+        return f"{found.seconds:.3g}" if found.seconds >= 0.001 else f"{found.seconds:.2g}"
     if "over " in found.status:
         limit = found.status.rpartition("over ")[2]
         return f"> {limit}" if not found.status.startswith("building") else "model > limit"
-    texts = {"": "", "not accurate": "wrong", "out of memory": "memory"}
+    texts = {"": "", "-": "-", "not accurate": "wrong", "out of memory": "memory"}
     return texts.get(found.status, "failed")
 
 
@@ -389,7 +389,7 @@ def figure(results: Results, path: Path) -> None:
                 arrowprops={"arrowstyle": "->", "color": colour},
             )
     axis.set_xscale("log")
-    axis.set_xlim(left * 0.7, right)
+    axis.set_xlim(left * 0.7, 1.2 * right)
     ticks = [t for t in TICKS if left * 0.7 <= t <= right]
     axis.set_xticks(ticks, [f"{t:g}" for t in ticks])
     axis.minorticks_off()
