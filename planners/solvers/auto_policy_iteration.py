@@ -14,6 +14,7 @@ and two things end it, both counted in sweeps and never by a clock.
 from __future__ import annotations
 
 import math
+
 import numpy as np
 from numpy.typing import NDArray
 
