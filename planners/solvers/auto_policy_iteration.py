@@ -37,7 +37,7 @@ _LEAST_SWEEPS, _MOST_SWEEPS_LEFT = 4000, 8000
 # Steps of a horizon, 1 / (1 - gamma), that is long.
 _LONG_HORIZON = 500.0
 # A relative bound below which V is a better start than a coarser model gives.
-_NEAR = 0.1
+_NEAR = 1e-3
 
 
 class AutoPolicyIteration:
