@@ -71,8 +71,6 @@ class AutoPolicyIteration:
         self._has_looked = self._has_looked or looks
         reason = self._reason_to_change(V, out, looks)
         if reason:
-            self.reason = f"{reason} after {self._num_iterations} iterations"
-            self.method = "multilevel_policy_iteration"
             start = "given" if self._progress[-1][1] < _NEAR else "coarse"
             # Its room is free for the other.
             self._modified = None
@@ -80,6 +78,10 @@ class AutoPolicyIteration:
                 self._engine, MultilevelPolicyIterationOptions(start=start)
             )
         step = self._solver.step(V, out)
+        if reason:
+            # Not before its first iteration is whole.
+            self.reason = f"{reason} after {self._num_iterations} iterations"
+            self.method = "multilevel_policy_iteration"
         if looks:
             step = replace(
                 step, num_updates=step.num_updates + len(V), num_sweeps=step.num_sweeps + 1

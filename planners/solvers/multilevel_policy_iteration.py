@@ -8,7 +8,7 @@ evaluated, and swept a few times.
 
 *A round.*  What is solved for is the correction, ``(I - gamma P_pi) d = TV - V``, by elimination
 in many levels (`linear.policy_equations`), which keeps what is constant exact, so that the work
-hardly depends on gamma.  Then a few full sweeps, in which a state whose action is sure to be the
+grows slowly as gamma nears 1.  Then a few full sweeps, in which a state whose action is sure to be the
 best still has no other action looked at (`sweeps.action_elimination`); the last one certifies, and
 gives the next policy.  Where the policy hardly changes any more, corrections are taken further.
 
