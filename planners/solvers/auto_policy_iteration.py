@@ -73,8 +73,6 @@ class AutoPolicyIteration:
             return self._solver.step(V, out)
         reason = self._reason_to_change(self._modified)
         if reason:
-            self.reason = f"{reason} after {self._num_iterations} iterations"
-            self.method = "multilevel_policy_iteration"
             start = "given" if self._progress[-1][1] < _NEAR else "coarse"
             # Its room is free for the other.
             self._modified = None
@@ -82,6 +80,10 @@ class AutoPolicyIteration:
                 self._engine, MultilevelPolicyIterationOptions(start=start)
             )
         step = self._solver.step(V, out)
+        if reason:
+            # Not before its first iteration is whole.
+            self.reason = f"{reason} after {self._num_iterations} iterations"
+            self.method = "multilevel_policy_iteration"
         self._see(step)
         return step
 
