@@ -8,9 +8,9 @@ evaluated, and swept a few times.
 
 *A round.*  What is solved for is the correction, ``(I - gamma P_pi) d = TV - V``, by elimination
 in many levels (`linear.policy_equations`), which keeps what is constant exact, so that the work
-grows slowly as gamma nears 1.  Then a few full sweeps, in which a state whose action is sure to be the
-best still has no other action looked at (`sweeps.action_elimination`); the last one certifies, and
-gives the next policy.  Where the policy hardly changes any more, corrections are taken further.
+grows slowly as gamma nears 1.  Then a few full sweeps, in which a state whose action is sure to be
+the best still has no other action looked at (`sweeps.action_elimination`); the last one certifies,
+and gives the next policy.  Where the policy hardly changes any more, corrections are taken further.
 
 *Rescue.*  Eight rounds in a row without progress are followed by four plain sweeps, then by 8, 16
 and so on (`solvers.rescue`).  Sweeps are contractions, so the method converges on any model.
