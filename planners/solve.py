@@ -168,7 +168,7 @@ def solve(
         Discount in [0, 1).
     method : str
         A key of `METHODS`, or "auto", which chooses one from cheap measurements of the model
-        (`planners.auto`); the result says which and why.
+        (`planners.auto`), and may go over to another while it runs; the result says which and why.
     tol, atol : float, optional
         Converged once ``bound <= max(atol, tol * max|V|)``.  Without either, and without
         ``num_iterations`` or ``num_updates``, exact methods run to ``tol = 1e-6``, or where float64

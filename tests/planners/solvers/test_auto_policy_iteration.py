@@ -111,6 +111,18 @@ def test_looks_once_where_sweeps_are_slow_and_counts_that(
     assert bool(solver.reason) == cheap
 
 
+def test_a_first_iteration_that_is_broken_off_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken_off(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(auto_policy_iteration.MultilevelPolicyIteration, "step", broken_off)
+    result = solved(queue(1500), 0.9999)
+    assert result.status == "interrupted"
+    assert result.num_iterations > 0
+    assert result.method == "modified_policy_iteration"
+    assert "after" not in result.reason
+
+
 def test_slow_progress_is_foretold(monkeypatch: pytest.MonkeyPatch) -> None:
     """A torus whose equations fill in: the bound falls slowly, and in the end it is counted."""
     monkeypatch.setattr(auto_policy_iteration, "is_cheap", lambda engine, policy: False)
