@@ -27,6 +27,8 @@ _OPEN = 0.9
 _SURE_ENOUGH_2D, _SURE_ENOUGH = 0.5, 0.6
 #: Below this exact evaluation pays, where it costs next to nothing.
 _HIGH_ACCURACY = 1e-7
+#: With likeliest outcomes that carry so much, evaluation along them is exact, or nearly so.
+_CERTAIN = 0.998
 #: Likeliest outcomes that carry so much make a forest of policies, where there is a goal; the less
 #: certain ones only where shortest paths are a good beginning.
 _NEARLY_CERTAIN = 0.93
@@ -80,6 +82,8 @@ def choose(model: Model, tol: float | None = None) -> Choice:
                 f"an open {grid} where moves never slip, to an accuracy of {tol:g}",
             )
         return Choice("basin_aggregation", f"an open {grid}")
+    if found.determinism > _CERTAIN:
+        return Choice("forest_policy_iteration", "next to nothing is left to chance")
     share = f"likeliest outcomes carry {found.determinism:.0%} of the probability"
     if found.has_absorbing_states and (
         found.determinism > _NEARLY_CERTAIN

@@ -23,10 +23,10 @@ from planners.linear.policy_matrix import PolicyMatrix, multiply, policy_matrix
 from planners.linear.rows import Rows
 from planners.linear.sparse_elimination import Factors, PatternError
 
-# Factors are cheap that take no more work than this for an entry of the matrix.
-_CHEAP = 40
-# Nor are they for longer rows than these, which a search for an order takes long for.
-_MOST_LENGTH = 32
+# What `exact_work` calls a few sweeps; rows that are longer than this on average, which a search
+# for an order takes long for; states that are looked at, and the part of all states that is far.
+_MOST_WORK, _MOST_LENGTH = 40, 32
+_SAMPLE, _FAR_OFF = 500, 0.05
 # Exact factors may have so many entries, and take so many products, for an entry of the matrix:
 # elimination in levels and a few steps of BiCGSTAB take about as long.
 _MOST_ENTRIES, _MOST_OPERATIONS = 30, 400
@@ -74,26 +74,39 @@ class Refinement(NamedTuple):
     exact: bool
 
 
-def is_cheap(engine: LocalEngine, policy: NDArray[np.int32]) -> bool:
-    """Whether the equations of a policy are solved exactly in the time of a few sweeps.
+def exact_work(engine: LocalEngine, policy: NDArray[np.int32]) -> float:
+    """Return the work of factoring the equations of a policy exactly, in sweeps by the policy.
+
+    Infinite where it is more than a few, which is found out in the time of a few sweeps.
 
     Parameters
     ----------
     engine : LocalEngine
     policy : ndarray of int32, shape (S,)
     """
-    starts, columns, _, slack, _ = policy_matrix(engine, policy)
-    size = len(slack) + len(columns)
-    if size > _MOST_LENGTH * len(slack):
-        return False
+    matrix = policy_matrix(engine, policy)
+    num_states, size = len(matrix.slack), len(matrix.slack) + len(matrix.columns)
+    if size > _MOST_LENGTH * num_states or _is_scattered(matrix):
+        return math.inf
     analysis = analyse(
-        starts,
-        columns,
-        most_entries=_CHEAP * size,
-        most_operations=_CHEAP * size,
+        matrix.starts,
+        matrix.columns,
+        most_entries=_MOST_WORK * size,
+        most_operations=_MOST_WORK * size,
         checkpoint=engine.checkpoint,
     )
-    return analysis is not None and analysis.factor_work <= _CHEAP * size
+    return math.inf if analysis is None else analysis.factor_work / size
+
+
+def _is_scattered(matrix: PolicyMatrix) -> bool:
+    """Whether most states lead to several others that are far off, as in random graphs."""
+    num_states = len(matrix.slack)
+    step = max(1, num_states // _SAMPLE)
+    lo, hi = matrix.starts[:-1:step], matrix.starts[1::step]
+    states = np.repeat(np.arange(0, num_states, step), hi - lo)
+    places = np.concatenate([np.arange(a, b) for a, b in zip(lo, hi, strict=True)])
+    far = np.abs(matrix.columns[places] - states) > _FAR_OFF * num_states
+    return bool(np.mean(np.bincount(states[far], minlength=num_states)[::step] > 1) > 0.5)
 
 
 class PolicyEquations:

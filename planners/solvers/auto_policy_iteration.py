@@ -5,8 +5,9 @@ where news travels far.  Which of the two a model is shows soon: modified policy
 and two things end it, both counted in sweeps and never by a clock.
 
 - Its sweeps are slow, and the equations of the policy are solved exactly in the time of a few of
-  them (`linear.policy_equations.is_cheap`): lines, bands, policies that mostly lead one way.  Then
-  it goes over at once where the horizon is long, and soon where it is not.
+  them (`linear.policy_equations.exact_work`): lines, bands, policies that mostly lead one way.  It
+  goes over at once where that work is least or the horizon is long, else once it has shown to be
+  slow.
 - At the rate at which the bound falls it would take far more work than
   `solvers.multilevel_policy_iteration` takes in most models.
 """
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planners.engine import LocalEngine
-from planners.linear.policy_equations import is_cheap
+from planners.linear.policy_equations import exact_work
 from planners.solvers.base import Solver, Step
 from planners.solvers.modified_policy_iteration import (
     ModifiedPolicyIteration,
@@ -31,12 +32,14 @@ from planners.solvers.multilevel_policy_iteration import (
 )
 
 # Sweeps before the work that is left is foretold, and what is too much: where the equations of the
-# policy are cheap to solve, and elsewhere.
-_CHEAP_SWEEPS, _CHEAP_SWEEPS_LEFT = 250, 600
+# policy are solved exactly, and elsewhere.
+_EXACT_SWEEPS, _EXACT_SWEEPS_LEFT = 250, 600
 _LEAST_SWEEPS, _MOST_SWEEPS_LEFT = 4000, 8000
-# Steps of a horizon, 1 / (1 - gamma), that is long.
-_LONG_HORIZON = 500.0
-# A relative bound below which V is a better start than a coarser model gives.
+# Steps of a horizon, 1 / (1 - gamma), that sweeps soon see to the end of, and of one that is long;
+# and sweeps that exact factors may take where it is not.
+_SHORT_HORIZON, _LONG_HORIZON, _LEAST_WORK = 50.0, 500.0, 10.0
+# A relative bound below which V is a better start than a coarser model gives, as it is where the
+# horizon is short.
 _NEAR = 1e-3
 
 
@@ -62,7 +65,10 @@ class AutoPolicyIteration:
         self._modified = ModifiedPolicyIteration(engine, ModifiedPolicyIterationOptions())
         self._solver: Solver = self._modified
         self._some_terminal = bool(engine.terminal.any())
-        self._has_looked = self._is_cheap = False
+        self._has_looked = False
+        # Of exact factors, in sweeps.
+        self._work = math.inf
+        self._horizon = 1 / (1 - engine.gamma)
         self._num_iterations = self._num_sweeps = 0
         # Sweeps made, and the bound relative to the largest value, after each iteration.
         self._progress: list[tuple[int, float]] = []
@@ -73,7 +79,8 @@ class AutoPolicyIteration:
             return self._solver.step(V, out)
         reason = self._reason_to_change(self._modified)
         if reason:
-            start = "given" if self._progress[-1][1] < _NEAR else "coarse"
+            near = self._progress[-1][1] < _NEAR or self._horizon < _LONG_HORIZON
+            start = "given" if near else "coarse"
             # Its room is free for the other.
             self._modified = None
             self._solver = MultilevelPolicyIteration(
@@ -89,14 +96,14 @@ class AutoPolicyIteration:
 
     def _reason_to_change(self, modified: ModifiedPolicyIteration) -> str:
         """Return why another method is to take over, if it is."""
-        if modified.is_slow and not self._has_looked:
+        if modified.is_slow and not self._has_looked and self._horizon >= _SHORT_HORIZON:
             self._has_looked = True
-            self._is_cheap = is_cheap(self._engine, modified.policy)
-        if self._is_cheap and 1 / (1 - self._engine.gamma) >= _LONG_HORIZON:
+            self._work = exact_work(self._engine, modified.policy)
+        if self._work < math.inf and (self._horizon >= _LONG_HORIZON or self._work <= _LEAST_WORK):
             return "sweeps by a policy are slow, and its equations are solved at once"
         least, most_left = _LEAST_SWEEPS, _MOST_SWEEPS_LEFT
-        if self._is_cheap:
-            least, most_left = _CHEAP_SWEEPS, _CHEAP_SWEEPS_LEFT
+        if self._work < math.inf:
+            least, most_left = _EXACT_SWEEPS, _EXACT_SWEEPS_LEFT
         if self._num_sweeps >= least and self._sweeps_left() > most_left:
             return "the bound fell slowly"
         return ""

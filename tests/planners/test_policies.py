@@ -20,6 +20,7 @@ from aggmaze.recipes import StandardRecipe, TerrainRecipe, maze_model
 from planners.bellman import local_engine
 from planners.iterate import iterate
 from planners.linear.chain import ChainEquations, Solution
+from planners.linear.policy_equations import PolicyEquations, Refinement
 from planners.policies import StepVariances, greedy_path, greedy_policy, policy_model
 from tests.planners.reference import (
     Array,
@@ -496,8 +497,12 @@ def test_an_evaluation_that_failed_is_not_passed_on(
     def fail(*args: Any) -> Any:
         return replace(iterate(*args), bound=bound, message="it broke down")
 
-    # As in a model too large for elimination, and too much for the linear solver.
+    def stay(equations: PolicyEquations, V: np.ndarray) -> Refinement:
+        return Refinement(1.0, 1, exact=False)
+
+    # As in a model too large for elimination, and too much for the linear solvers.
     monkeypatch.setattr(planners.evaluation, "MOST_STATES", 0)
+    monkeypatch.setattr(PolicyEquations, "refine", stay)
     monkeypatch.setattr(ChainEquations, "solve", give_up)
     monkeypatch.setattr(planners.evaluation, "iterate", fail)
     with pytest.raises(FloatingPointError, match="could not be evaluated: it broke down"):

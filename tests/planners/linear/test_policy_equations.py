@@ -13,7 +13,7 @@ from aggmaze import TabularMDP
 from planners.bellman import local_engine
 from planners.engine import LocalEngine
 from planners.linear import policy_equations
-from planners.linear.policy_equations import PolicyEquations, is_cheap
+from planners.linear.policy_equations import PolicyEquations, exact_work
 from tests import strategies
 from tests.planners.reference import Array, Model, dense, models, random_moves, random_tabular
 
@@ -135,13 +135,13 @@ def test_nothing_and_what_is_no_number(exactly: bool, monkeypatch: pytest.Monkey
         assert not broken.reduction < 1.0
 
 
-def test_what_is_cheap() -> None:
-    def cheap(model: Model) -> bool:
-        return is_cheap(local_engine(model, 0.99), drawn(model, np.random.default_rng(0)))
+def test_what_is_solved_exactly_in_few_sweeps() -> None:
+    def work(model: Model) -> float:
+        return exact_work(local_engine(model, 0.99), drawn(model, np.random.default_rng(0)))
 
-    assert cheap(walk(1500))
-    assert cheap(random_moves(0, 1500, 3, p=1.0))
-    assert not cheap(random_graph(1500, 15))
+    assert work(walk(1500)) < 40
+    assert work(random_moves(0, 1500, 3, p=1.0)) < 40
+    assert work(random_graph(1500, 15)) == math.inf
 
 
 def test_what_fills_in_is_looked_at_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
