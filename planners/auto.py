@@ -82,14 +82,14 @@ def choose(model: Model, tol: float | None = None) -> Choice:
                 f"an open {grid} where moves never slip, to an accuracy of {tol:g}",
             )
         return Choice("basin_aggregation", f"an open {grid}")
-    if found.determinism > _CERTAIN:
-        return Choice("forest_policy_iteration", "next to nothing is left to chance")
     share = f"likeliest outcomes carry {found.determinism:.0%} of the probability"
     if found.has_absorbing_states and (
         found.determinism > _NEARLY_CERTAIN
         or (found.determinism > _RATHER_CERTAIN and found.nonnegative > _MOSTLY_COSTS)
     ):
         return Choice("forest_policy_iteration", f"{share}, and there is an end to reach")
+    if found.determinism > _CERTAIN:
+        return Choice("forest_policy_iteration", f"{share}: next to nothing is left to chance")
     return Choice("modified_policy_iteration", share)
 
 

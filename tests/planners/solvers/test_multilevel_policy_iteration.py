@@ -245,6 +245,8 @@ def test_v_is_left_as_it_is_wherever_a_step_is_broken_off() -> None:
                 np.testing.assert_array_equal(V, before)
             V, out = out, V
 
+    # The engine may have looked too.
+    left = 10**9
     steps()
     num_looks = 10**9 - left
     assert num_looks > 50
