@@ -38,6 +38,8 @@ _LEAST_SWEEPS, _MOST_SWEEPS_LEFT = 4000, 8000
 # Steps of a horizon, 1 / (1 - gamma), that sweeps soon see to the end of, and of one that is long;
 # and sweeps that exact factors may take where it is not.
 _SHORT_HORIZON, _LONG_HORIZON, _LEAST_WORK = 50.0, 500.0, 10.0
+# Steps of one that is so long that policies are far from right at first.
+_FAR_HORIZON = 2000.0
 # A relative bound below which V is a better start than a coarser model gives, as it is where the
 # horizon is short.
 _NEAR = 1e-3
@@ -79,7 +81,7 @@ class AutoPolicyIteration:
             return self._solver.step(V, out)
         reason = self._reason_to_change(self._modified)
         if reason:
-            near = self._progress[-1][1] < _NEAR or self._horizon < _LONG_HORIZON
+            near = self._progress[-1][1] < _NEAR or self._horizon < _FAR_HORIZON
             start = "given" if near else "coarse"
             # Its room is free for the other.
             self._modified = None
