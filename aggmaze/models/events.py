@@ -45,7 +45,7 @@ from aggmaze.models.event_parts import (
     distributions,
     num_parameters,
 )
-from aggmaze.models.rows import Rows
+from aggmaze.models.rows import ROW_SUM_TOLERANCE, Rows
 from aggmaze.models.tabular import TabularMDP
 
 
@@ -349,8 +349,13 @@ class EventMDP(FiniteMDP):
 
     @property
     def idle_cost(self) -> float:
-        """Cost of a step in place that never pays: ``max(0, largest cost)``, of events included."""
-        return max(0.0, self.extent.highest_cost + math.fsum(self.extent.event_costs))
+        """Cost of a step in place that never pays: ``max(0, largest cost)``, of events included.
+
+        A little more than that, since probabilities may sum to a little more than 1.
+        """
+        highest = self.extent.highest_cost, *self.extent.event_costs
+        slack = 2 * ROW_SUM_TOLERANCE * math.fsum(abs(cost) for cost in highest)
+        return max(0.0, math.fsum(highest) + slack)
 
     @property
     def draw(self) -> Callable[..., tuple[int, float, float]]:
