@@ -445,7 +445,7 @@ def _weights_of(model: Model, array: NDArray[Any], lo: int, hi: int) -> NDArray[
     return weights
 
 
-def model_values(model: Model, V: ArrayLike) -> NDArray[np.float64]:
+def model_values(model: Model, V: ArrayLike, name: str = "V") -> NDArray[np.float64]:
     """Return finite values of all states, as a new array with 0 in terminal states.
 
     Parameters
@@ -453,6 +453,8 @@ def model_values(model: Model, V: ArrayLike) -> NDArray[np.float64]:
     model : TabularMDP or MoveMDP
     V : array_like, shape (S,)
         For a model with added states it may leave those out.
+    name : str
+        What errors call it.
 
     Raises
     ------
@@ -462,13 +464,13 @@ def model_values(model: Model, V: ArrayLike) -> NDArray[np.float64]:
     try:
         array = np.array(V, dtype=np.float64)
     except OverflowError:
-        raise ValueError("V must be finite, and holds a number beyond float64") from None
+        raise ValueError(f"{name} must be finite, and holds a number beyond float64") from None
     listed = model.num_listed_states
     if array.shape not in ((listed,), (model.num_states,)):
-        raise ValueError(f"V must have shape ({listed},), got {array.shape}")
+        raise ValueError(f"{name} must have shape ({listed},), got {array.shape}")
     bad = np.flatnonzero(~np.isfinite(array))
     if len(bad):
-        raise ValueError(f"V[{bad[0]}] = {array[bad[0]]} must be finite")
+        raise ValueError(f"{name}[{bad[0]}] = {array[bad[0]]} must be finite")
     full = np.zeros(model.num_states)
     full[: len(array)] = array
     full[model.terminal] = 0.0

@@ -239,7 +239,7 @@ def solve(
     if entry.draws:
         arguments["rng"] = np.random.default_rng(seed)
     normal_end = entry.num_iterations(method_options)
-    start = np.zeros(model.num_states) if V0 is None else model_values(model, V0)
+    start = np.zeros(model.num_states) if V0 is None else model_values(model, V0, "V0")
     engine = make_engine(model, gamma, check_num_threads(num_threads), clock.check)
     certifier = Certifier(engine)
     _check_size(engine, start)

@@ -91,7 +91,9 @@ class AutoPolicyIteration:
         step = self._solver.step(V, out)
         if reason:
             # Not before its first iteration is whole.
-            self.reason = f"{reason} after {self._num_iterations} iterations"
+            count = self._num_iterations
+            after = "1 iteration" if count == 1 else f"{count} iterations"
+            self.reason = f"changed from {self.method} after {after}, since {reason}"
             self.method = "multilevel_policy_iteration"
         self._see(step)
         return step
@@ -102,7 +104,7 @@ class AutoPolicyIteration:
             self._has_looked = True
             self._work = exact_work(self._engine, modified.policy)
         if self._work < math.inf and (self._horizon >= _LONG_HORIZON or self._work <= _LEAST_WORK):
-            return "sweeps by a policy are slow, and its equations are solved at once"
+            return "sweeps by a policy were slow and its equations can be solved exactly"
         least, most_left = _LEAST_SWEEPS, _MOST_SWEEPS_LEFT
         if self._work < math.inf:
             least, most_left = _EXACT_SWEEPS, _EXACT_SWEEPS_LEFT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -125,6 +126,9 @@ def test_slow_progress_is_foretold(monkeypatch: pytest.MonkeyPatch) -> None:
     result = solved(model, 1 - 1e-6)
     assert result.status == "converged"
     assert "the bound fell slowly" in result.reason
+    assert re.search(
+        r"; changed from modified_policy_iteration after \d+ iterations, since the", result.reason
+    )
     assert result.method == "multilevel_policy_iteration"
 
 
