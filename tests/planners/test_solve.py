@@ -142,7 +142,7 @@ def test_numbers_of_another_type_are_named(name: str, value: object) -> None:
 
 @pytest.mark.parametrize("shape", [(), (39,), (41,), (40, 1), (1, 40)])
 def test_starts_of_another_shape(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match=re.escape(f"must have shape (40,), got {shape}")):
+    with pytest.raises(ValueError, match=re.escape(f"V0 must have shape (40,), got {shape}")):
         solve(V0=np.zeros(shape))
 
 
@@ -150,7 +150,7 @@ def test_starts_of_another_shape(shape: tuple[int, ...]) -> None:
 def test_starts_must_be_finite(bad: float) -> None:
     V0 = np.zeros(40)
     V0[7] = bad
-    with pytest.raises(ValueError, match=re.escape("V[7]")):
+    with pytest.raises(ValueError, match=re.escape("V0[7]")):
         solve(V0=V0)
 
 
