@@ -32,8 +32,8 @@ class PolicyMatrix(NamedTuple):
     entries : ndarray of float, shape (nnz,)
         Of N, positive.
     slack : ndarray of float, shape (S,)
-        ``A 1``, with what a row misses 1 by, unless that leaves nothing; 1 in terminal states, whose
-        rows are empty.
+        ``A 1``, with what a row misses 1 by, unless that leaves nothing; 1 in terminal states,
+        whose rows are empty.
     diagonal : ndarray of float, shape (S,)
         ``slack + N 1``.
     """
