@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aggmaze.arrays import readonly
 from aggmaze.checks import check_gamma
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
@@ -30,10 +31,11 @@ from planners.kernels.compiling import interruptible
 from planners.kernels.tables import moves_of
 from planners.kernels.vectors import sup_norm
 from planners.linear.chain import ChainEquations
-from planners.linear.elimination import MOST_STATES, eliminate
+from planners.linear.elimination import MOST_STATES, eliminate, some_row_grows
 from planners.linear.forest import PolicyForest
 from planners.linear.move_equations import MoveEquations
 from planners.linear.policy_equations import PolicyEquations
+from planners.linear.rows import rows_of
 from planners.policies import available_actions, policy_model
 from planners.result import SolveResult, Status
 from planners.solvers.value_iteration import ValueIteration
@@ -135,11 +137,11 @@ def _values(chain: TabularMDP, gamma: float) -> NDArray[np.float64]:
     if chain.num_states <= MOST_STATES:
         values = eliminate(chain, gamma)
         if values is None:
-            raise FloatingPointError(
-                "the policy could not be evaluated: rows of probabilities sum to more than "
-                f"1/gamma, gamma = {gamma!r}"
-            )
+            raise _growing(gamma)
         return values
+    if some_row_grows(rows_of(chain.transitions), readonly(chain.terminal), gamma):
+        # The equations may still have a solution, which is no sum of costs.
+        raise _growing(gamma)
     engine = local_engine(chain, gamma)
     equations = PolicyEquations(engine)
     equations.follow(np.zeros(chain.num_states, dtype=np.int32))
@@ -150,6 +152,13 @@ def _values(chain: TabularMDP, gamma: float) -> NDArray[np.float64]:
     if max(-found.residual_low, found.residual_high) <= found.rounding:
         return found.values
     return evaluate_by_sweeps(engine, found.values)
+
+
+def _growing(gamma: float) -> FloatingPointError:
+    return FloatingPointError(
+        "the policy could not be evaluated: rows of probabilities sum to more than "
+        f"1/gamma, gamma = {gamma!r}"
+    )
 
 
 def evaluate_by_sweeps(engine: Engine, V0: NDArray[np.float64]) -> NDArray[np.float64]:

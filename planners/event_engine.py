@@ -52,7 +52,7 @@ class EventEngine:
         self._kernels = kernels_of(model.functions)
         extent, stages, chances = model.extent, model.all_stages, model.chances
         self.max_cost = extent.max_cost + math.fsum(extent.event_costs)
-        self._costs_of_events = any(extent.event_costs)
+        self._event_cost = math.fsum(extent.event_costs)
         errors = [
             float(np.abs(_row_sums(rows.probabilities, rows.indptr) - 1.0).max())
             + (rows.longest + 4) * UNIT_ROUNDOFF
@@ -88,9 +88,11 @@ class EventEngine:
         or, where events cost nothing, of `unslipped_size`.
         """
         size = self.max_cost + self.gamma * max_value
-        if not self._costs_of_events:
+        if not self._event_cost:
             size = min(size, unslipped_size(self.gamma, max_value))
-        return rounding_of(self._relative_rounding, size, max_value)
+        # Distributions that miss 1 are taken for rounded ones, and their mean costs with them.
+        missing = self.row_error * self._event_cost
+        return rounding_of(self._relative_rounding, size, max_value) + missing
 
     def sweep(
         self,

@@ -80,6 +80,21 @@ def missing_probability(probabilities, begin, end):
 
 
 @njit(cache=True, nogil=True)
+def some_row_grows(rows, terminal, gamma):
+    """Return whether a row sums to over 1/gamma, so that there may be no value."""
+    starts, columns, probabilities = rows
+    for i in range(len(terminal)):
+        if not terminal[i]:
+            ends = 0.0
+            for entry in range(starts[i], starts[i + 1]):
+                ends += probabilities[entry] if terminal[columns[entry]] else 0.0
+            missing = missing_probability(probabilities, starts[i], starts[i + 1])
+            if not (1.0 - gamma) + gamma * (missing + ends) > 0.0:
+                return True
+    return False
+
+
+@njit(cache=True, nogil=True)
 def _eliminate(rows, costs, terminal, gamma, weights, values):
     """Write the values; ``costs`` are used up, and ``weights`` (S, S) are 0 before."""
     starts, columns, probabilities = rows

@@ -62,7 +62,7 @@ class Refinement(NamedTuple):
     Parameters
     ----------
     residual : float
-        Sup norm of ``T_pi V - V``, as computed; NaN or infinite where V is no number.
+        Sup norm of ``T_pi V - V``, as computed; infinite where nothing is known of it.
     num_sweeps : int
         Work, in sweeps by the policy.
     exact : bool
@@ -185,7 +185,12 @@ class PolicyEquations:
         for _ in range(_MOST_ROUNDS):
             residual = engine.policy_sweep(self._policy, V, image).residual
             num_sweeps += 1
-            if residual <= engine.rounding(sup_norm(V)):
+            size = sup_norm(V)
+            if not size < math.inf:
+                # The rounding of what is infinite would be, and no residual is seen of a NaN.
+                V[:] = best
+                return Refinement(last, num_sweeps, exact=False)
+            if residual <= engine.rounding(size):
                 return Refinement(residual, num_sweeps, exact=True)
             if not residual < last:
                 V[:] = best

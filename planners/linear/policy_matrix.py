@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from planners.engine import LocalEngine
 from planners.kernels.tables import Moves, num_available, weight
+from planners.linear.elimination import missing_probability
 
 
 class PolicyMatrix(NamedTuple):
@@ -31,7 +32,8 @@ class PolicyMatrix(NamedTuple):
     entries : ndarray of float, shape (nnz,)
         Of N, positive.
     slack : ndarray of float, shape (S,)
-        ``A 1``; 1 in terminal states, whose rows are empty.
+        ``A 1``, with what a row misses 1 by, unless that leaves nothing; 1 in terminal states,
+        whose rows are empty.
     diagonal : ndarray of float, shape (S,)
         ``slack + N 1``.
     """
@@ -109,6 +111,9 @@ def _load_outcomes(outcomes, terminal, gamma, policy, matrix):
                     left += gamma * p
                     count += 1
             slack[s] = (1.0 - gamma) + gamma * lost
+            missing = missing_probability(probabilities, indptr[row], indptr[row + 1])
+            if slack[s] + gamma * missing > 0.0:
+                slack[s] += gamma * missing
             diagonal[s] = slack[s] + left
         starts[s + 1] = count
     return count

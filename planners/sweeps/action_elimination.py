@@ -12,6 +12,8 @@ algorithm for Markov decision processes" (1977), with margins in the place of bo
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -92,7 +94,9 @@ class LazySweeps(SuccessiveSweeps):
         # V + d is rounded where it is added up.
         span = (high - low) * (1 + _SLIP) + _SLIP * max_value
         size = max(-low, high)
-        self._drift += self._engine.gamma * (span + self._row_sums * size) * (1 + _SLIP)
+        drift = self._engine.gamma * (span + self._row_sums * size) * (1 + _SLIP)
+        # Rounded up: many changes, each far below the last digit of the sum, are not lost.
+        self._drift = math.nextafter(self._drift + drift, math.inf)
 
     def sweep(
         self, V: NDArray[np.float64], out: NDArray[np.float64], actions: NDArray[np.int32]
