@@ -260,7 +260,7 @@ class Certifier:
 
     def _rounding(self, sweep: Sweep) -> float:
         """Return a bound on the error of each backup of a sweep."""
-        max_value = max(-sweep.low, sweep.high) + sweep.residual
+        max_value = sweep.max_value
         # Rows that miss 1 are taken for rounded ones: the bounds cover those that were meant.
         missing = self._gamma * self.engine.row_error * max_value
         rounding = self.engine.rounding(max_value) + missing

@@ -54,6 +54,21 @@ class Sweep:
         """Sup norm of ``TV - V``."""
         return max(-self.residual_low, self.residual_high)
 
+    @property
+    def max_value(self) -> float:
+        """Bounds |V| and |TV|."""
+        return max(-self.low, self.high) + self.residual
+
+    def residual_range(self, *, with_zero: bool) -> tuple[float, float]:
+        """Return the extremes of ``TV - V``, or if asked for of that and 0.
+
+        With terminal states, whose values are not shifted, and in place it is the second that
+        contracts.
+        """
+        if with_zero:
+            return min(self.residual_low, 0.0), max(self.residual_high, 0.0)
+        return self.residual_low, self.residual_high
+
 
 class Reading(NamedTuple):
     """The greedy policy as a full sweep saw it.

@@ -193,9 +193,7 @@ class Judge:
             size = self._certifier.size(step.sweep, shift)
             extent = max(-step.sweep.low, step.sweep.high)
             allowance = claim.allowance
-            low, high = step.sweep.residual_low, step.sweep.residual_high
-            if step.sweep.in_place:  # then it is the range together with 0 that contracts
-                low, high = min(low, 0.0), max(high, 0.0)
+            low, high = step.sweep.residual_range(with_zero=step.sweep.in_place)
             width = high - low
         else:
             check = self._check(whole)

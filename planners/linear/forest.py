@@ -33,6 +33,7 @@ from planners.kernels.pieces import UNIT_ROUNDOFF
 from planners.kernels.tables import Moves, Outcomes, num_available, weight
 from planners.linear.bicgstab import bicgstab
 from planners.linear.paths import likely_moves, likely_outcomes, path_order
+from planners.linear.policy_matrix import num_outcomes
 from planners.linear.rows import Rows
 from planners.linear.shortest_paths import Paths, shortest_moves, shortest_outcomes
 
@@ -362,17 +363,6 @@ def _load_moves(moves, actions, gamma, V, places, factor, rest, residual):
 
 
 @njit(cache=True, nogil=True)
-def _num_outcomes(outcomes, actions):
-    """Return the number of entries of a policy's rows."""
-    indptr, num_actions = outcomes.indptr, outcomes.costs.shape[1]
-    count = 0
-    for s in range(len(actions)):
-        row = s * num_actions + actions[s]
-        count += indptr[row + 1] - indptr[row]
-    return count
-
-
-@njit(cache=True, nogil=True)
 def _load_outcomes(outcomes, actions, gamma, V, places, factor, rest, residual):
     """Write the equations of a policy; return the number of entries of N."""
     indptr, indices, probabilities, costs, _, terminal = outcomes
@@ -490,4 +480,4 @@ class _Kernels(NamedTuple):
 
 
 _MOVES = _Kernels(likely_moves, lambda moves, _: moves.successors.size, _load_moves, shortest_moves)
-_OUTCOMES = _Kernels(_follow_outcomes, _num_outcomes, _load_outcomes, shortest_outcomes)
+_OUTCOMES = _Kernels(_follow_outcomes, num_outcomes, _load_outcomes, shortest_outcomes)

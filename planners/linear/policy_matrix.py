@@ -63,7 +63,7 @@ def policy_matrix(engine: LocalEngine, policy: NDArray[np.int32]) -> PolicyMatri
     if isinstance(tables, Moves):
         room, load = tables.successors.size, _load_moves
     else:
-        room, load = int(_num_outcomes(tables, policy)), _load_outcomes
+        room, load = int(num_outcomes(tables, policy)), _load_outcomes
     # Pages of an empty array take no memory before they are written to.
     matrix = PolicyMatrix(
         np.empty(num_states + 1, dtype=np.int64),
@@ -77,7 +77,7 @@ def policy_matrix(engine: LocalEngine, policy: NDArray[np.int32]) -> PolicyMatri
 
 
 @njit(cache=True, nogil=True)
-def _num_outcomes(outcomes, policy):
+def num_outcomes(outcomes, policy):
     """Return the number of entries of a policy's rows."""
     indptr, num_actions = outcomes.indptr, outcomes.costs.shape[1]
     count = 0

@@ -200,8 +200,8 @@ class AdaptiveAggregation:
         return Step(self._engine.num_states, sweep if self._noisy is None else None, num_sweeps=1)
 
     def _residual_range(self, sweep: Sweep) -> float:
-        low, high = sweep.residual_low, sweep.residual_high
-        return max(high, 0.0) - min(low, 0.0) if self._some_terminal else high - low
+        low, high = sweep.residual_range(with_zero=self._some_terminal)
+        return high - low
 
     def _enter_aggregated_phase(self, V: NDArray[np.float64]) -> bool:
         """Partition the states, if there is to be a phase."""

@@ -129,9 +129,7 @@ class AutoPolicyIteration:
         self._num_sweeps += step.num_sweeps
         sweep = step.sweep
         assert sweep is not None
-        low, high = sweep.residual_low, sweep.residual_high
-        if self._some_terminal or sweep.in_place:
-            low, high = min(low, 0.0), max(high, 0.0)
+        low, high = sweep.residual_range(with_zero=self._some_terminal or sweep.in_place)
         gamma = self._engine.gamma
         width = gamma / (1 - gamma) * (high - low) / 2
         middle = 0.0 if self._some_terminal else gamma / (1 - gamma) * (high + low) / 2

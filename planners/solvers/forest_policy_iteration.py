@@ -203,9 +203,7 @@ class ForestPolicyIteration:
         self._num_sweeps += 1
         self._actions, self._new_actions = self._new_actions, self._actions
         num_changed = int(np.count_nonzero(self._actions != self._new_actions))
-        low, high = sweep.residual_low, sweep.residual_high
-        if self._some_terminal:
-            low, high = min(low, 0.0), max(high, 0.0)
+        low, high = sweep.residual_range(with_zero=self._some_terminal)
         self._rule.observe(high - low, num_changed)
         return sweep
 

@@ -165,8 +165,7 @@ class ModifiedPolicyIteration:
 
     def _changed(self, low: float, high: float, last: Sweep) -> None:
         """Account for a change of V by ``low`` to ``high`` since the sweep before."""
-        max_value = max(-last.low, last.high) + last.residual + max(-low, high)
-        self._sweeps.changed(low, high, max_value)
+        self._sweeps.changed(low, high, last.max_value + max(-low, high))
 
 
 def _span(sweep: Sweep) -> float:

@@ -129,8 +129,6 @@ class MultilevelPolicyIteration:
         policy[lacking] = available[lacking].argmax(axis=1)
         last = engine.policy_sweep(policy, self._argument, out)
         self._correct(policy, out, last)
-        for _ in range(self._options.num_sweeps - 1):
-            self._move_to(out, self._sweep(out))
 
     def _solved(self, coarse: CoarseModel) -> MultilevelPolicyIteration:
         """Solve a coarser model about, and take its values up; return what solved it."""
@@ -153,12 +151,13 @@ class MultilevelPolicyIteration:
         """Correct what was swept last, whose image V is, and sweep."""
         out[:] = V
         self._correct(self._policy, out, last)
-        for _ in range(self._options.num_sweeps - 1):
-            self._move_to(out, self._sweep(out))
         return self._sweep(out)
 
     def _correct(self, policy: NDArray[np.int32], image: NDArray[np.float64], last: Sweep) -> None:
-        """Add to what was swept what it lacks of the policy's value; ``image`` is used up."""
+        """Add to what was swept what it lacks of the policy's value, and sweep all but once.
+
+        ``image`` is that of what was swept, and room for others.
+        """
         image -= self._argument
         self._num_sweeps += self._equations.follow(policy)
         found = self._equations.solve(image, reduction=self._reduction, most_steps=_MOST_STEPS)
@@ -166,6 +165,8 @@ class MultilevelPolicyIteration:
         correction = found.values if found.reduction < 1.0 else image
         self._argument += correction
         self._changed(float(correction.min()), float(correction.max()), last)
+        for _ in range(self._options.num_sweeps - 1):
+            self._move_to(image, self._sweep(image))
 
     def _move_to(self, image: NDArray[np.float64], sweep: Sweep) -> None:
         """Take the image of what was swept last in its place."""
@@ -174,8 +175,7 @@ class MultilevelPolicyIteration:
 
     def _changed(self, low: float, high: float, last: Sweep) -> None:
         """Account for a change of what is swept by ``low`` to ``high``."""
-        max_value = max(-last.low, last.high) + last.residual + max(-low, high)
-        self._sweeps.changed(low, high, max_value)
+        self._sweeps.changed(low, high, last.max_value + max(-low, high))
 
     def _sweep(self, out: NDArray[np.float64]) -> Sweep:
         self._num_sweeps += 1
@@ -187,9 +187,7 @@ class MultilevelPolicyIteration:
         num_changed = int(np.count_nonzero(self._policy != self._last_policy))
         self._changed_share = num_changed / len(self._policy)
         self._last_policy[:] = self._policy
-        low, high = sweep.residual_low, sweep.residual_high
-        if self._some_terminal:
-            low, high = min(low, 0.0), max(high, 0.0)
+        low, high = sweep.residual_range(with_zero=self._some_terminal)
         span = high - low
         settled = self._changed_share < _HARDLY_CHANGED
         if settled and span > _PART_LEFT * self._reduction * self._span:

@@ -75,5 +75,5 @@ class PolicySweeps:
 
     def _range(self, sweep: Sweep) -> float:
         """Return the range of a residual, with 0 where there are terminal states."""
-        low, high = sweep.residual_low, sweep.residual_high
-        return max(high, 0.0) - min(low, 0.0) if self._some_terminal else high - low
+        low, high = sweep.residual_range(with_zero=self._some_terminal)
+        return high - low
