@@ -25,6 +25,7 @@ from aggmaze.arrays import readonly
 from planners.linear.ordering import (
     foreseen_operations,
     minimum_degree,
+    neighbourhood,
     strong_components,
     symmetrised,
 )
@@ -38,6 +39,8 @@ _MANY_ROOM = 1.1
 # A hub, which comes last, has more neighbours than so many times the square root of the number of
 # states, and than so many times the mean.
 _HUB_SIDES, _HUB_MEANS = 2.0, 8.0
+# In models of many states a part of them, all near each other, is tried first.
+_MANY_STATES, _SAMPLE_PART = 4000, 8
 # The order of the states is good enough where so many entries fill in for one that is there.
 _NATURAL_ROOM = 3
 
@@ -145,8 +148,7 @@ def analyse(
     if not _tree(pair_starts, neighbours, order, most_natural, parents, counts):
         if foreseen_operations(pair_starts, neighbours) > most_operations:
             return None
-        checkpoint()
-        found = minimum_degree(
+        found = _order(
             pair_starts,
             neighbours,
             dense,
@@ -189,6 +191,40 @@ def analyse(
         len(columns),
         num_entries,
         num_operations,
+    )
+
+
+def _order(
+    starts: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
+    dense: int,
+    *,
+    most_entries: int,
+    most_operations: int,
+    checkpoint: Callable[[], object],
+) -> NDArray[np.int32] | None:
+    """Return an order by minimum degree, None where it fills in, if need be in a part already."""
+    num_states = len(starts) - 1
+    if num_states >= _MANY_STATES:
+        near_starts, near = neighbourhood(starts, neighbours, dense, num_states // _SAMPLE_PART)
+        part = (len(near_starts) - 1) / num_states
+        found = minimum_degree(
+            near_starts,
+            near,
+            dense,
+            most_entries=math.ceil(part * most_entries),
+            most_operations=math.ceil(part * most_operations),
+            checkpoint=checkpoint,
+        )
+        if found is None:
+            return None
+    return minimum_degree(
+        starts,
+        neighbours,
+        dense,
+        most_entries=most_entries,
+        most_operations=most_operations,
+        checkpoint=checkpoint,
     )
 
 

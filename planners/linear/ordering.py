@@ -307,6 +307,48 @@ def foreseen_operations(starts, neighbours):
 
 
 @njit(cache=True, nogil=True)
+def neighbourhood(starts, neighbours, dense, num_members):
+    """Return starts and neighbours of the graph of the states around the middle one.
+
+    So many at most, the nearest first, and without dense states, as in `minimum_degree`.
+    """
+    num_states = len(starts) - 1
+    root = num_states // 2
+    while root < num_states - 1 and not 0 < starts[root + 1] - starts[root] <= dense:
+        root += 1
+    numbers = np.full(num_states, -1, dtype=np.int32)
+    members = np.empty(num_members, dtype=np.int32)
+    members[0] = root
+    numbers[root] = 0
+    end = 1
+    begin = 0
+    while begin < end < num_members:
+        s = members[begin]
+        begin += 1
+        for entry in range(starts[s], starts[s + 1]):
+            t = neighbours[entry]
+            if end < num_members and numbers[t] < 0 and starts[t + 1] - starts[t] <= dense:
+                numbers[t] = end
+                members[end] = t
+                end += 1
+    sub_starts = np.zeros(end + 1, dtype=np.int64)
+    total = 0
+    for i in range(end):
+        total += starts[members[i] + 1] - starts[members[i]]
+    sub_neighbours = np.empty(total, dtype=np.int32)
+    count = 0
+    for i in range(end):
+        s = members[i]
+        for entry in range(starts[s], starts[s + 1]):
+            t = numbers[neighbours[entry]]
+            if t >= 0:
+                sub_neighbours[count] = t
+                count += 1
+        sub_starts[i + 1] = count
+    return sub_starts, sub_neighbours[:count]
+
+
+@njit(cache=True, nogil=True)
 def _begin(starts, neighbours, dense, quotient):
     """Eliminate states of one neighbour as long as there are any; dense states count for none."""
     begins, lengths, num_elements, weights, degrees, stamps = quotient[:6]

@@ -23,10 +23,9 @@ from planners.linear.policy_matrix import PolicyMatrix, multiply, policy_matrix
 from planners.linear.rows import Rows
 from planners.linear.sparse_elimination import Factors, PatternError
 
-# What `exact_work` calls a few sweeps; rows that are longer than this on average, which a search
-# for an order takes long for; states that are looked at, and the part of all states that is far.
-_MOST_WORK, _MOST_LENGTH = 40, 32
-_SAMPLE, _FAR_OFF = 500, 0.05
+# Rows that are longer than this on average, for which a search for an order takes long; states that
+# are looked at for where they lead, and the part of all states that is far.
+_MOST_LENGTH, _SAMPLE, _FAR_OFF = 32, 500, 0.05
 # Exact factors may have so many entries, and take so many products, for an entry of the matrix:
 # elimination in levels and a few steps of BiCGSTAB take about as long.
 _MOST_ENTRIES, _MOST_OPERATIONS = 30, 400
@@ -74,33 +73,11 @@ class Refinement(NamedTuple):
     exact: bool
 
 
-def exact_work(engine: LocalEngine, policy: NDArray[np.int32]) -> float:
-    """Return the work of factoring the equations of a policy exactly, in sweeps by the policy.
-
-    Infinite where it is more than a few, which is found out in the time of a few sweeps.
-
-    Parameters
-    ----------
-    engine : LocalEngine
-    policy : ndarray of int32, shape (S,)
-    """
-    matrix = policy_matrix(engine, policy)
-    num_states, size = len(matrix.slack), len(matrix.slack) + len(matrix.columns)
-    if size > _MOST_LENGTH * num_states or _is_scattered(matrix):
-        return math.inf
-    analysis = analyse(
-        matrix.starts,
-        matrix.columns,
-        most_entries=_MOST_WORK * size,
-        most_operations=_MOST_WORK * size,
-        checkpoint=engine.checkpoint,
-    )
-    return math.inf if analysis is None else analysis.factor_work / size
-
-
-def _is_scattered(matrix: PolicyMatrix) -> bool:
-    """Whether most states lead to several others that are far off, as in random graphs."""
+def _surely_fills_in(matrix: PolicyMatrix) -> bool:
+    """Whether rows are long, or most lead to several states far off, as in random graphs."""
     num_states = len(matrix.slack)
+    if len(matrix.columns) > _MOST_LENGTH * num_states:
+        return True
     step = max(1, num_states // _SAMPLE)
     lo, hi = matrix.starts[:-1:step], matrix.starts[1::step]
     states = np.repeat(np.arange(0, num_states, step), hi - lo)
@@ -115,10 +92,17 @@ class PolicyEquations:
     Parameters
     ----------
     engine : LocalEngine
+    most_work : int, optional
+        Where exact factors have more than so many numbers, or take more than so many products, for
+        an entry of the matrix, solving comes to nothing.  By default there is no such limit, and
+        what fills in is solved in steps.
     """
 
-    def __init__(self, engine: LocalEngine) -> None:
+    def __init__(self, engine: LocalEngine, *, most_work: int | None = None) -> None:
         self._engine = engine
+        self._in_steps = most_work is None
+        self._most_entries = _MOST_ENTRIES if most_work is None else most_work
+        self._most_operations = _MOST_OPERATIONS if most_work is None else most_work
         self._policy: NDArray[np.int32] | None = None
         self._matrix: PolicyMatrix
         self._factors: Factors | None = None
@@ -143,7 +127,7 @@ class PolicyEquations:
         self._policy = None
         self._matrix = policy_matrix(self._engine, policy)
         work = self._factor(fits)
-        if self._factors is None:
+        if self._factors is None and self._in_steps:
             work += self._eliminate(policy)
         self._policy = policy.copy()
         return math.ceil(work / self._size)
@@ -163,6 +147,8 @@ class PolicyEquations:
             values = self._factors.solve(right)
             reduction = 0.0 if math.isfinite(sup_norm(values)) else math.inf
             return Solution(values, reduction, math.ceil(self._solve_work / self._size))
+        if not self._in_steps:
+            return Solution(right, math.inf, 0)
         assert self._elimination is not None
         found = bicgstab(self._apply, right, reduction=reduction, most_steps=most_steps)
         work = 2 * found.num_steps * (self._size + self._elimination.num_entries)
@@ -232,14 +218,16 @@ class PolicyEquations:
             self._num_to_skip -= 1
             return 0
         size, checkpoint = self._size, self._engine.checkpoint
-        analysis = analyse(
-            starts,
-            columns,
-            most_entries=_MOST_ENTRIES * size,
-            most_operations=_MOST_OPERATIONS * size,
-            checkpoint=checkpoint,
-        )
-        work = _ANALYSIS_WORK * size
+        analysis, work = None, size
+        if self._in_steps or not _surely_fills_in(self._matrix):
+            analysis = analyse(
+                starts,
+                columns,
+                most_entries=self._most_entries * size,
+                most_operations=self._most_operations * size,
+                checkpoint=checkpoint,
+            )
+            work = _ANALYSIS_WORK * size
         if analysis is not None:
             factors = Factors(analysis, checkpoint)
             self._factor_work, self._solve_work = analysis.factor_work, analysis.solve_work

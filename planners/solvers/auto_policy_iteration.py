@@ -2,14 +2,10 @@
 
 Sweeps by a policy are the cheapest way to its value where the chain mixes fast, and no way to it
 where news travels far.  Which of the two a model is shows soon: modified policy iteration begins,
-and two things end it, both counted in sweeps and never by a clock.
-
-- Its sweeps are slow, and the equations of the policy are solved exactly in the time of a few of
-  them (`linear.policy_equations.exact_work`): lines, bands, policies that mostly lead one way.  It
-  goes over at once where that work is least or the horizon is long, else once it has shown to be
-  slow.
-- At the rate at which the bound falls it would take far more work than
-  `solvers.multilevel_policy_iteration` takes in most models.
+and ends where, at the rate at which the bound falls, it would take far more work than
+`solvers.multilevel_policy_iteration` takes in most models.  Work is counted in sweeps, never by a
+clock.  Where the equations of a policy are solved exactly, which modified policy iteration does
+then as well, the multilevel kind takes less work, and its turn comes sooner.
 """
 
 from __future__ import annotations
@@ -20,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planners.engine import LocalEngine
-from planners.linear.policy_equations import exact_work
 from planners.solvers.base import Solver, Step
 from planners.solvers.modified_policy_iteration import (
     ModifiedPolicyIteration,
@@ -34,11 +29,8 @@ from planners.solvers.multilevel_policy_iteration import (
 # Sweeps before the work that is left is foretold, and what is too much: where the equations of the
 # policy are solved exactly, and elsewhere.
 _EXACT_SWEEPS, _EXACT_SWEEPS_LEFT = 250, 600
-_LEAST_SWEEPS, _MOST_SWEEPS_LEFT = 4000, 8000
-# Steps of a horizon, 1 / (1 - gamma), that sweeps soon see to the end of, and of one that is long;
-# and sweeps that exact factors may take where it is not.
-_SHORT_HORIZON, _LONG_HORIZON, _LEAST_WORK = 50.0, 500.0, 10.0
-# Steps of one that is so long that policies are far from right at first.
+_LEAST_SWEEPS, _MOST_SWEEPS_LEFT = 2500, 4000
+# A horizon, 1 / (1 - gamma), that is so long that policies are far from right at first.
 _FAR_HORIZON = 2000.0
 # A relative bound below which V is a better start than a coarser model gives, as it is where the
 # horizon is short.
@@ -67,9 +59,6 @@ class AutoPolicyIteration:
         self._modified = ModifiedPolicyIteration(engine, ModifiedPolicyIterationOptions())
         self._solver: Solver = self._modified
         self._some_terminal = bool(engine.terminal.any())
-        self._has_looked = False
-        # Of exact factors, in sweeps.
-        self._work = math.inf
         self._horizon = 1 / (1 - engine.gamma)
         self._num_iterations = self._num_sweeps = 0
         # Sweeps made, and the bound relative to the largest value, after each iteration.
@@ -100,13 +89,8 @@ class AutoPolicyIteration:
 
     def _reason_to_change(self, modified: ModifiedPolicyIteration) -> str:
         """Return why another method is to take over, if it is."""
-        if modified.is_slow and not self._has_looked and self._horizon >= _SHORT_HORIZON:
-            self._has_looked = True
-            self._work = exact_work(self._engine, modified.policy)
-        if self._work < math.inf and (self._horizon >= _LONG_HORIZON or self._work <= _LEAST_WORK):
-            return "sweeps by a policy were slow and its equations can be solved exactly"
         least, most_left = _LEAST_SWEEPS, _MOST_SWEEPS_LEFT
-        if self._work < math.inf:
+        if modified.eliminates:
             least, most_left = _EXACT_SWEEPS, _EXACT_SWEEPS_LEFT
         if self._num_sweeps >= least and self._sweeps_left() > most_left:
             return "the bound fell slowly"

@@ -16,10 +16,13 @@ done between two full sweeps follows the model:
   step), so that only the span of the increment has to shrink.  Where there are absorbing states,
   what leads a state back to itself is solved for instead.
 - Where eight sweeps shrink it by less than a fifth each, steps of GMRES (`linear.gmres`, modulo
-  constants in the first case) are tried, and kept while they shrink it more for their work, counted
-  in sweeps: no clock decides anything.
+  constants in the first case) and exact elimination (`linear.policy_equations`) are tried, and
+  kept while they shrink it more for their work, counted in sweeps: no clock decides anything.
 - In models of few states a round takes longer than to make its correction accurate: as many sweeps
   as ever are made at once, and what is left then is solved by elimination.
+- While many states change their action from one round to the next, and the horizon is long, their
+  policy is not worth evaluating to the end: corrections are a few sweeps at first, and twice as
+  many each time.
 - The accuracy of the correction follows what limits the rounds: deeper where the next residual is
   what the correction left, less deep where it comes from new actions.
 
@@ -45,6 +48,7 @@ from numpy.typing import NDArray
 from aggmaze.checks import check_integer
 from planners.engine import LocalEngine, Sweep
 from planners.linear.gmres import GMRES
+from planners.linear.policy_equations import PolicyEquations
 from planners.linear.policy_rows import Packed, PackedPolicy, Range, add_scaled
 from planners.solvers.base import Step
 from planners.solvers.rescue import Rescue
@@ -53,6 +57,10 @@ from planners.sweeps.orders import directions, grid_shape
 
 # Above this discount single precision can turn a contraction into none.
 _MOST_SINGLE_GAMMA = 1 - 1e-4
+
+# While a larger part of the states than this has another action than in the round before, their
+# policy is not worth a deep correction: so many sweeps at first, and twice as many each time.
+_UNSETTLED, _UNSETTLED_START, _SHALLOW_SWEEPS = 1e-3, 0.1, 5
 
 # How far a correction shrinks its increment: at first, at least and at most.
 _FIRST_DROP, _LEAST_DROP, _MOST_DROP = 0.2, 1e-3, 0.3
@@ -67,6 +75,11 @@ _GMRES_STEPS = 10
 _GMRES_WORK = 0.5
 # Sweeps until the two are compared again, and how often GMRES gets another chance.
 _CYCLE_SWEEPS, _GMRES_EVERY = 12, 5
+# Horizons, 1 / (1 - gamma), from which on policies are far from right at first, and sweeps slow.
+_LONG_HORIZON = 50.0
+# Work in slow corrections before elimination is tried, where the horizon is long and where it is
+# not, and that it may take, in sweeps.
+_FIRST_TRIAL, _LATE_TRIAL, _MOST_ELIMINATION = 30.0, 120.0, 15
 
 # Plain rounds the first time that corrections come no further.
 _FIRST_PLAIN = 4
@@ -121,9 +134,9 @@ class ModifiedPolicyIteration:
         return self._policy
 
     @property
-    def is_slow(self) -> bool:
-        """Whether sweeps by a policy have reduced what is left of a correction slowly."""
-        return isinstance(self._evaluation, _Adaptive) and self._evaluation.num_slow > 0
+    def eliminates(self) -> bool:
+        """Whether the equations of the last policy that it was tried on were solved exactly."""
+        return isinstance(self._evaluation, _Adaptive) and self._evaluation.eliminates
 
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Make one round: a correction towards the policy's value, and a full sweep."""
@@ -247,28 +260,37 @@ class _Fixed:
 
 
 class _Adaptive:
-    """As many sweeps, or steps of GMRES, as pay."""
+    """As many sweeps, or steps of GMRES, as pay, or elimination where neither does."""
 
     def __init__(self, engine: LocalEngine, *, shifts: bool) -> None:
         self._engine = engine
         self._gamma = engine.gamma
+        self._horizon = 1 / (1 - engine.gamma)
         self._num_states = engine.num_states
         self._shifts = shifts
         dtype = np.float32 if engine.gamma <= _MOST_SINGLE_GAMMA else np.float64
         self._rows = PackedPolicy(engine, dtype, solve_loops=not self._shifts)
         self._start, self._vector, self._spare = (self._rows.vector() for _ in range(3))
         self._drop = _FIRST_DROP
-        horizons = int(_FIRST_HORIZONS / (1 - engine.gamma))
+        horizons = int(_FIRST_HORIZONS * self._horizon)
         self._first_sweeps = min(max(_FIRST_SWEEPS, horizons), _MOST_SWEEPS)
         self._most_sweeps = self._first_sweeps
         self._reached = 1.0
         self._span_before = math.inf
+        self._policy_before = np.full(self._num_states, -1, dtype=np.int32)
+        # Gauss-Seidel sweeps leave policies that are nearly right.
+        self._unsettled = int((_UNSETTLED if shifts else _UNSETTLED_START) * self._num_states)
+        self._shallow_sweeps = _SHALLOW_SWEEPS
         self._gmres: GMRES | None = None
         self._zeros = self._start
-        # Logarithm of the reduction for the work of a sweep, where GMRES was tried.
+        # Logarithms of the reduction for the work of a sweep, where it was tried.
         self._gmres_speed: float | None = None
-        #: Corrections in which sweeps were slow.
-        self.num_slow = 0
+        self._equations: PolicyEquations | None = None
+        self._elimination_speed = 0.0
+        # Corrections in which sweeps were slow, their work, and of it when elimination is tried.
+        self._num_slow = 0
+        is_long = self._horizon >= _LONG_HORIZON
+        self._slow_work, self._next_trial = 0.0, _FIRST_TRIAL if is_long else _LATE_TRIAL
 
     def correct(
         self,
@@ -282,6 +304,7 @@ class _Adaptive:
         scale = last.residual
         if not 0.0 < scale < math.inf or not math.isfinite(1.0 / scale):
             return _Correction(image - V, 1.0, 0.0, 0)
+        most_sweeps = self._sweeps_worth(policy)
         self._rows.load(policy)
         self._rows.scaled(V, image, 1.0 / scale, self._start)
         self._vector[:] = self._start
@@ -289,7 +312,16 @@ class _Adaptive:
         if not self._shifts:
             increment = Range(float(self._start.min()), float(self._start.max()))
         first = self._size(increment)
-        increment, num_sweeps = self._solve(increment, self._drop * first)
+        goal = self._drop * first
+        increment, num_sweeps, speed = self._begun(increment, goal, most_sweeps)
+        if speed is not None:
+            if self._pays(speed, math.log(self._size(increment) / goal)):
+                work, correction = self._eliminated(image - V, policy, speed)
+                num_sweeps += work
+                if correction is not None:
+                    return _Correction(correction, 1.0, 0.0, num_sweeps)
+            increment, more = self._slow(increment, goal, speed)
+            num_sweeps += more
         self._reached = self._size(increment) / first if first else 0.0
         constant = 0.0
         if self._shifts:
@@ -314,33 +346,60 @@ class _Adaptive:
     def _size(self, increment: Range) -> float:
         return increment.span if self._shifts else increment.size
 
-    def _solve(self, increment: Range, goal: float) -> tuple[Range, int]:
-        """Shrink the increment to a goal; return it and the number of sweeps."""
+    def _sweeps_worth(self, policy: NDArray[np.int32]) -> int:
+        """Return how many sweeps a policy is worth."""
+        num_changed = np.count_nonzero(policy != self._policy_before)
+        self._policy_before[:] = policy
+        if num_changed <= self._unsettled or self._horizon < _LONG_HORIZON:
+            return _MOST_SWEEPS
+        most = self._shallow_sweeps
+        self._shallow_sweeps = min(2 * most, _MOST_SWEEPS)
+        return most
+
+    def _begun(
+        self, increment: Range, goal: float, most_sweeps: int
+    ) -> tuple[Range, int, float | None]:
+        """Sweep until the increment is down to a goal, or sweeps have shown to be slow.
+
+        Returns
+        -------
+        increment : Range
+        num_sweeps : int
+        speed : float or None
+            Logarithm of the reduction by a sweep where they are slow.
+        """
         if self._num_states <= _FEW_STATES:
             increment, num_sweeps = self._sweeps(increment, goal, _MOST_SWEEPS)
             if self._size(increment) > goal:
                 num_sweeps += self._rows.solve(self._start, self._vector, spans=self._shifts)
                 increment, more = self._sweeps(Range(-math.inf, math.inf), 0.0, 1)
                 num_sweeps += more
-            return increment, num_sweeps
+            return increment, num_sweeps, None
+        if most_sweeps < self._most_sweeps:
+            return *self._sweeps(increment, goal, most_sweeps), None
         increment, num_sweeps = self._sweeps(increment, goal, _TRIAL_SWEEPS // 2)
         halfway = self._size(increment)
         increment, more = self._sweeps(increment, goal, _TRIAL_SWEEPS // 2)
         num_sweeps += more
         size = self._size(increment)
         if size <= goal:
-            return increment, num_sweeps
+            return increment, num_sweeps, None
         speed = math.log(halfway / size) / more
-        if speed > -math.log(_SLOW_RATE):
-            increment, more = self._sweeps(increment, goal, self._most_sweeps - num_sweeps)
-            return increment, num_sweeps + more
-        self.num_slow += 1
+        if speed <= -math.log(_SLOW_RATE):
+            return increment, num_sweeps, speed
+        increment, more = self._sweeps(increment, goal, self._most_sweeps - num_sweeps)
+        return increment, num_sweeps + more, None
+
+    def _slow(self, increment: Range, goal: float, speed: float) -> tuple[Range, int]:
+        """Go on by what is faster, GMRES or sweeps of a speed; return the number of sweeps too."""
+        self._num_slow += 1
+        size, num_sweeps = self._size(increment), 0
         krylov = (
             self._gmres_speed is None
             or self._gmres_speed > speed
-            or self.num_slow % _GMRES_EVERY == 0
+            or self._num_slow % _GMRES_EVERY == 0
         )
-        while size > goal and num_sweeps < self._most_sweeps:
+        while size > goal and num_sweeps < self._most_sweeps - _TRIAL_SWEEPS:
             before = size
             if krylov:
                 increment, count, work = self._gmres_cycle(goal / size)
@@ -355,7 +414,41 @@ class _Adaptive:
             else:
                 speed = gained
             krylov = self._gmres_speed is not None and self._gmres_speed > speed
+        self._slow_work += num_sweeps
         return increment, num_sweeps
+
+    @property
+    def eliminates(self) -> bool:
+        """Whether the equations of the last policy that it was tried on were solved exactly."""
+        return self._elimination_speed > 0.0
+
+    def _pays(self, speed: float, left: float) -> bool:
+        """Whether elimination is faster than sweeps of a speed, and GMRES, or may be.
+
+        ``left`` is the logarithm of the reduction that is lacking.
+        """
+        fastest = max(speed, self._gmres_speed or 0.0)
+        ahead = min(left / fastest, self._most_sweeps) if fastest > 0 else self._most_sweeps
+        return self._elimination_speed > fastest or self._slow_work + ahead >= self._next_trial
+
+    def _eliminated(
+        self, right: NDArray[np.float64], policy: NDArray[np.int32], speed: float
+    ) -> tuple[int, NDArray[np.float64] | None]:
+        """Return the work, and the correction by exact elimination where that is possible."""
+        if self._equations is None:
+            self._equations = PolicyEquations(self._engine, most_work=_MOST_ELIMINATION)
+        work = self._equations.follow(policy)
+        found = self._equations.solve(right, reduction=0.0, most_steps=0)
+        work = max(1, work + found.num_sweeps)
+        succeeds = found.reduction < 1.0
+        self._elimination_speed = -math.log(self._drop) / work if succeeds else 0.0
+        self._slow_work += work
+        if not self._elimination_speed > max(speed, self._gmres_speed or 0.0):
+            self._next_trial = 2 * self._slow_work
+        if not succeeds:
+            return work, None
+        self._reached = 0.0
+        return work, found.values
 
     def _sweeps(self, increment: Range, goal: float, most: int) -> tuple[Range, int]:
         if most <= 0 or self._size(increment) <= goal:

@@ -7,13 +7,14 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import connected_components, shortest_path
 
 from planners.linear.ordering import (
     foreseen_operations,
     minimum_degree,
+    neighbourhood,
     strong_components,
     symmetrised,
 )
@@ -123,6 +124,32 @@ def test_orders_are_permutations_within_their_limits(matrix: sp.csr_array, dense
     again = order_of(starts, neighbours, most_entries=2 * entries, most_operations=4 * operations)
     assert again is not None
     np.testing.assert_array_equal(again, order)
+
+
+@given(matrix=graphs(), dense=st.integers(3, 40), most=st.integers(1, 12))
+def test_a_neighbourhood_is_the_graph_of_the_nearest(
+    matrix: sp.csr_array, dense: int, most: int
+) -> None:
+    num_states = matrix.shape[0]
+    starts, neighbours = neighbours_of(matrix, np.zeros(num_states, dtype=np.int32))
+    degrees = np.diff(starts)
+    whole = sp.csr_array(
+        (np.ones(len(neighbours)), neighbours, starts), shape=(num_states, num_states)
+    ).tolil()
+    whole[degrees > dense, :] = 0
+    whole[:, degrees > dense] = 0
+    places = np.flatnonzero((degrees > 0) & (degrees <= dense))
+    places = places[places >= num_states // 2]
+    assume(len(places))
+    root = int(places[0])
+    found = neighbourhood(starts, neighbours, dense, most)
+    far = shortest_path(sp.csr_array(whole), unweighted=True, indices=root)
+    size = len(found[0]) - 1
+    assert size == min(most, np.count_nonzero(np.isfinite(far)))
+    sub = sp.csr_array((np.ones(len(found[1])), found[1], found[0]), shape=(size, size))
+    assert (sub != sub.T).nnz == 0
+    near = shortest_path(sub, unweighted=True, indices=0)
+    np.testing.assert_array_equal(np.sort(near), np.sort(far)[:size])
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +17,16 @@ from planners.budget import Budget, Clock
 from planners.certificate import Certifier
 from planners.iterate import iterate
 from planners.judge import Run
+from planners.linear import policy_equations
+from planners.linear.policy_equations import PolicyEquations
 from planners.result import Status
+from planners.solvers import modified_policy_iteration
 from planners.solvers.base import Step
 from planners.solvers.modified_policy_iteration import (
+    _MOST_SWEEPS,
     ModifiedPolicyIteration,
     ModifiedPolicyIterationOptions,
+    _Adaptive,
 )
 from planners.sweeps.action_elimination import LazySweeps, successive_sweeps
 from tests import strategies
@@ -120,6 +126,36 @@ def general(
 
 
 class TestBounds:
+    @pytest.mark.parametrize("gamma", [0.5, 0.9, 0.999])
+    @pytest.mark.parametrize("kind", ["none", "terminal", "absorbing"])
+    def test_hold_at_every_round_by_elimination(
+        self, gamma: float, kind: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name, value in (
+            ("_FEW_STATES", 0),
+            ("_SLOW_RATE", 1e-300),
+            ("_START_PROGRESS", 0.0),
+            ("_TRIAL_SWEEPS", 2),
+            ("_FIRST_DROP", 1e-3),
+            ("_FIRST_TRIAL", 0.0),
+            ("_LATE_TRIAL", 0.0),
+            ("_MOST_ELIMINATION", 10**6),
+        ):
+            monkeypatch.setattr(modified_policy_iteration, name, value)
+        monkeypatch.setattr(policy_equations, "_surely_fills_in", lambda matrix: False)
+        reductions: list[float] = []
+        solve = PolicyEquations.solve
+
+        def solved(self: PolicyEquations, *args: Any, **kwargs: Any) -> Any:
+            found = solve(self, *args, **kwargs)
+            reductions.append(found.reduction)
+            return found
+
+        monkeypatch.setattr(PolicyEquations, "solve", solved)
+        for seed, sign in itertools.product(range(3), (1.0, -1.0)):
+            check_every_round(general(seed, sign=sign, kind=kind), gamma, 12)
+        assert 0.0 in reductions
+
     @pytest.mark.parametrize("gamma", [0.0, 0.5, 0.9, 0.99, 0.999])
     @pytest.mark.parametrize("kind", ["none", "terminal", "absorbing"])
     def test_hold_at_every_round_on_general_models(self, gamma: float, kind: str) -> None:
@@ -362,3 +398,24 @@ def test_value_of_its_policy() -> None:
     np.testing.assert_allclose(
         value_of(dense(model), policy, 0.99).astype(float), V_star.astype(float), atol=1e-8
     )
+
+
+class TestShallowCorrections:
+    def test_sweeps_double_while_many_actions_change(self) -> None:
+        num_states = 4000
+        engine = local_engine(random_tabular(0, num_states, 3, terminals=0), 0.999)
+        evaluation = _Adaptive(engine, shifts=True)
+        policy = np.zeros(num_states, dtype=np.int32)
+        worth = []
+        for _ in range(6):
+            policy[:5] = (policy[:5] + 1) % 3
+            worth.append(evaluation._sweeps_worth(policy))
+        # At first all are new; later 5 of 4000 are more than a thousandth.
+        assert worth == [5, 10, 20, 40, 60, 60]
+        policy[:4] = (policy[:4] + 1) % 3
+        assert evaluation._sweeps_worth(policy) == _MOST_SWEEPS
+
+    def test_no_policy_is_too_new_where_the_horizon_is_short(self) -> None:
+        engine = local_engine(random_tabular(0, 300, 3, terminals=0), 0.95)
+        evaluation = _Adaptive(engine, shifts=True)
+        assert evaluation._sweeps_worth(np.zeros(300, dtype=np.int32)) == _MOST_SWEEPS
