@@ -123,10 +123,9 @@ class PolicyEquations:
         """
         if self._policy is not None and np.array_equal(policy, self._policy):
             return 0
-        fits = self._policy is not None and self._is_near(policy, self._policy)
         self._policy = None
         self._matrix = policy_matrix(self._engine, policy)
-        work = self._factor(fits)
+        work = self._factor()
         if self._factors is None and self._in_steps:
             work += self._eliminate(policy)
         self._policy = policy.copy()
@@ -200,14 +199,14 @@ class PolicyEquations:
         """Whether few states have another action."""
         return bool(np.count_nonzero(policy != other) <= _FEW * self._engine.num_states)
 
-    def _factor(self, fits: bool) -> int:
+    def _factor(self) -> int:
         """Factor the matrix exactly if it does not fill in; return the work of that.
 
-        ``fits`` says whether the last order of elimination may serve.
+        The last order of elimination serves wherever the rows fit it.
         """
         starts, columns, entries, slack, _ = self._matrix
         rows = Rows(starts, columns, entries)
-        if self._factors is not None and fits:
+        if self._factors is not None:
             try:
                 if self._factors.load(rows, 1.0, slack):
                     return self._factor_work
