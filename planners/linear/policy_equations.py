@@ -92,19 +92,14 @@ class PolicyEquations:
     Parameters
     ----------
     engine : LocalEngine
-    most_work : int, optional
-        Where exact factors have more than so many numbers, or take more than so many products, for
-        an entry of the matrix, solving comes to nothing.  By default there is no such limit, and
-        what fills in is solved in steps.
     """
 
-    def __init__(self, engine: LocalEngine, *, most_work: int | None = None) -> None:
+    def __init__(self, engine: LocalEngine) -> None:
         self._engine = engine
-        self._in_steps = most_work is None
-        self._most_entries = _MOST_ENTRIES if most_work is None else most_work
-        self._most_operations = _MOST_OPERATIONS if most_work is None else most_work
         self._policy: NDArray[np.int32] | None = None
         self._matrix: PolicyMatrix
+        # Whether it was taken up without a limit, or within it.
+        self._is_solvable = False
         self._factors: Factors | None = None
         self._factor_work = self._solve_work = 0
         # Policies to let go by before the next is analysed, and after the next that fills in.
@@ -113,21 +108,27 @@ class PolicyEquations:
         # The policy whose matrix was eliminated.
         self._eliminated: NDArray[np.int32] | None = None
 
-    def follow(self, policy: NDArray[np.int32]) -> int:
+    def follow(self, policy: NDArray[np.int32], *, most_work: int | None = None) -> int:
         """Take up a policy; return the work of it, in sweeps by the policy.
 
         Parameters
         ----------
         policy : ndarray of int32, shape (S,)
             Of available actions; the array is copied.
+        most_work : int, optional
+            Where exact factors have more than so many numbers, or take more than so many products,
+            for an entry of the matrix, solving comes to nothing.  By default there is no such
+            limit, and what fills in is solved in steps.
         """
-        if self._policy is not None and np.array_equal(policy, self._policy):
+        is_last = self._policy is not None and np.array_equal(policy, self._policy)
+        if is_last and (self._is_solvable or most_work is not None):
             return 0
         self._policy = None
         self._matrix = policy_matrix(self._engine, policy)
-        work = self._factor()
-        if self._factors is None and self._in_steps:
+        work = self._factor(most_work)
+        if self._factors is None and most_work is None:
             work += self._eliminate(policy)
+        self._is_solvable = self._factors is not None or most_work is None
         self._policy = policy.copy()
         return math.ceil(work / self._size)
 
@@ -146,7 +147,7 @@ class PolicyEquations:
             values = self._factors.solve(right)
             reduction = 0.0 if math.isfinite(sup_norm(values)) else math.inf
             return Solution(values, reduction, math.ceil(self._solve_work / self._size))
-        if not self._in_steps:
+        if not self._is_solvable:
             return Solution(right, math.inf, 0)
         assert self._elimination is not None
         found = bicgstab(self._apply, right, reduction=reduction, most_steps=most_steps)
@@ -199,7 +200,7 @@ class PolicyEquations:
         """Whether few states have another action."""
         return bool(np.count_nonzero(policy != other) <= _FEW * self._engine.num_states)
 
-    def _factor(self) -> int:
+    def _factor(self, most_work: int | None) -> int:
         """Factor the matrix exactly if it does not fill in; return the work of that.
 
         The last order of elimination serves wherever the rows fit it.
@@ -218,12 +219,12 @@ class PolicyEquations:
             return 0
         size, checkpoint = self._size, self._engine.checkpoint
         analysis, work = None, size
-        if self._in_steps or not _surely_fills_in(self._matrix):
+        if most_work is None or not _surely_fills_in(self._matrix):
             analysis = analyse(
                 starts,
                 columns,
-                most_entries=self._most_entries * size,
-                most_operations=self._most_operations * size,
+                most_entries=(most_work or _MOST_ENTRIES) * size,
+                most_operations=(most_work or _MOST_OPERATIONS) * size,
                 checkpoint=checkpoint,
             )
             work = _ANALYSIS_WORK * size

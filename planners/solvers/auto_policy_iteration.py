@@ -29,7 +29,7 @@ from planners.solvers.multilevel_policy_iteration import (
 # Sweeps before the work that is left is foretold, and what is too much: where the equations of the
 # policy are solved exactly, and elsewhere.
 _EXACT_SWEEPS, _EXACT_SWEEPS_LEFT = 250, 600
-_LEAST_SWEEPS, _MOST_SWEEPS_LEFT = 2500, 4000
+_LEAST_SWEEPS, _MOST_SWEEPS_LEFT = 5000, 10000
 # A horizon, 1 / (1 - gamma), that is so long that policies are far from right at first.
 _FAR_HORIZON = 2000.0
 # A relative bound below which V is a better start than a coarser model gives, as it is where the

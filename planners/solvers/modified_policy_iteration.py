@@ -18,6 +18,7 @@ done between two full sweeps follows the model:
 - Where eight sweeps shrink it by less than a fifth each, steps of GMRES (`linear.gmres`, modulo
   constants in the first case) and exact elimination (`linear.policy_equations`) are tried, and
   kept while they shrink it more for their work, counted in sweeps: no clock decides anything.
+  Where neither comes on, and most of the work goes into it, elimination in many levels does.
 - In models of few states a round takes longer than to make its correction accurate: as many sweeps
   as ever are made at once, and what is left then is solved by elimination.
 - While many states change their action from one round to the next, and the horizon is long, their
@@ -77,9 +78,13 @@ _GMRES_WORK = 0.5
 _CYCLE_SWEEPS, _GMRES_EVERY = 12, 5
 # Horizons, 1 / (1 - gamma), from which on policies are far from right at first, and sweeps slow.
 _LONG_HORIZON = 50.0
-# Work in slow corrections before elimination is tried, where the horizon is long and where it is
-# not, and that it may take, in sweeps.
+# Work in slow corrections before exact elimination is tried, where the horizon is long and where it
+# is not, and that it may take, in sweeps.
 _FIRST_TRIAL, _LATE_TRIAL, _MOST_ELIMINATION = 30.0, 120.0, 15
+# Sweeps, or steps of GMRES, that a correction lacks where elimination in many levels is less work,
+# after so much work in slow corrections; how far that goes, in how many steps at most.
+_MANY_AHEAD, _MANY_BEFORE = 1200.0, 600.0
+_LEAST_REDUCTION, _MOST_STEPS = 1e-2, 15
 
 # Plain rounds the first time that corrections come no further.
 _FIRST_PLAIN = 4
@@ -135,7 +140,7 @@ class ModifiedPolicyIteration:
 
     @property
     def eliminates(self) -> bool:
-        """Whether the equations of the last policy that it was tried on were solved exactly."""
+        """Whether the last equations that elimination was tried on took little work, exactly."""
         return isinstance(self._evaluation, _Adaptive) and self._evaluation.eliminates
 
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
@@ -260,7 +265,7 @@ class _Fixed:
 
 
 class _Adaptive:
-    """As many sweeps, or steps of GMRES, as pay, or elimination where neither does."""
+    """As many sweeps, or steps of GMRES, as pay, and elimination where neither does."""
 
     def __init__(self, engine: LocalEngine, *, shifts: bool) -> None:
         self._engine = engine
@@ -287,6 +292,7 @@ class _Adaptive:
         self._gmres_speed: float | None = None
         self._equations: PolicyEquations | None = None
         self._elimination_speed = 0.0
+        self._eliminates = False
         # Corrections in which sweeps were slow, their work, and of it when elimination is tried.
         self._num_slow = 0
         is_long = self._horizon >= _LONG_HORIZON
@@ -315,11 +321,16 @@ class _Adaptive:
         goal = self._drop * first
         increment, num_sweeps, speed = self._begun(increment, goal, most_sweeps)
         if speed is not None:
-            if self._pays(speed, math.log(self._size(increment) / goal)):
-                work, correction = self._eliminated(image - V, policy, speed)
+            fastest = max(speed, self._gmres_speed or 0.0)
+            left = math.log(self._size(increment) / goal)
+            ahead = left / fastest if fastest > 0 else math.inf
+            in_levels = ahead >= _MANY_AHEAD and self._slow_work >= _MANY_BEFORE
+            if in_levels or self._pays(fastest, ahead):
+                most_work = None if in_levels else _MOST_ELIMINATION
+                work, found = self._eliminated(image - V, policy, most_work, fastest)
                 num_sweeps += work
-                if correction is not None:
-                    return _Correction(correction, 1.0, 0.0, num_sweeps)
+                if found is not None:
+                    return _Correction(found, 1.0, 0.0, num_sweeps)
             increment, more = self._slow(increment, goal, speed)
             num_sweeps += more
         self._reached = self._size(increment) / first if first else 0.0
@@ -419,35 +430,43 @@ class _Adaptive:
 
     @property
     def eliminates(self) -> bool:
-        """Whether the equations of the last policy that it was tried on were solved exactly."""
-        return self._elimination_speed > 0.0
+        """Whether the last equations that elimination was tried on took little work, exactly."""
+        return self._eliminates
 
-    def _pays(self, speed: float, left: float) -> bool:
-        """Whether elimination is faster than sweeps of a speed, and GMRES, or may be.
+    def _pays(self, fastest: float, ahead: float) -> bool:
+        """Whether exact elimination is faster, or may be.
 
-        ``left`` is the logarithm of the reduction that is lacking.
+        ``fastest`` is the speed of sweeps or GMRES, and ``ahead`` how many of them are lacking.
         """
-        fastest = max(speed, self._gmres_speed or 0.0)
-        ahead = min(left / fastest, self._most_sweeps) if fastest > 0 else self._most_sweeps
-        return self._elimination_speed > fastest or self._slow_work + ahead >= self._next_trial
+        work = self._slow_work + min(ahead, self._most_sweeps)
+        return self._elimination_speed > fastest or work >= self._next_trial
 
     def _eliminated(
-        self, right: NDArray[np.float64], policy: NDArray[np.int32], speed: float
+        self,
+        right: NDArray[np.float64],
+        policy: NDArray[np.int32],
+        most_work: int | None,
+        fastest: float,
     ) -> tuple[int, NDArray[np.float64] | None]:
-        """Return the work, and the correction by exact elimination where that is possible."""
+        """Return the work, and the correction by elimination where that comes to something.
+
+        ``most_work`` is as for `PolicyEquations.follow`, and ``fastest`` as for `_pays`.
+        """
         if self._equations is None:
-            self._equations = PolicyEquations(self._engine, most_work=_MOST_ELIMINATION)
-        work = self._equations.follow(policy)
-        found = self._equations.solve(right, reduction=0.0, most_steps=0)
+            self._equations = PolicyEquations(self._engine)
+        work = self._equations.follow(policy, most_work=most_work)
+        reduction = max(self._drop, _LEAST_REDUCTION)
+        found = self._equations.solve(right, reduction=reduction, most_steps=_MOST_STEPS)
         work = max(1, work + found.num_sweeps)
-        succeeds = found.reduction < 1.0
-        self._elimination_speed = -math.log(self._drop) / work if succeeds else 0.0
         self._slow_work += work
-        if not self._elimination_speed > max(speed, self._gmres_speed or 0.0):
+        exactly = found.reduction == 0.0
+        self._eliminates = exactly and most_work is not None
+        self._elimination_speed = -math.log(self._drop) / work if exactly else 0.0
+        if not self._elimination_speed > fastest:
             self._next_trial = 2 * self._slow_work
-        if not succeeds:
+        if not found.reduction < 1.0:
             return work, None
-        self._reached = 0.0
+        self._reached = found.reduction
         return work, found.values
 
     def _sweeps(self, increment: Range, goal: float, most: int) -> tuple[Range, int]:

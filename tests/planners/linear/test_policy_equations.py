@@ -150,12 +150,13 @@ def test_what_takes_more_work_is_left(
 ) -> None:
     eliminated: list[object] = []
     monkeypatch.setattr(policy_equations, "MultilevelElimination", eliminated.append)
-    equations = PolicyEquations(local_engine(model, 0.99), most_work=15)
+    equations = PolicyEquations(local_engine(model, 0.99))
     policy = drawn(model, np.random.default_rng(0))
     right = np.random.default_rng(1).normal(size=model.num_states)
-    work = equations.follow(policy)
+    work = equations.follow(policy, most_work=15)
     found = equations.solve(right, reduction=0.0, most_steps=0)
     assert not eliminated
+    assert equations.follow(policy, most_work=15) == 0
     assert work >= 1
     if is_solved:
         assert found.reduction == 0.0
@@ -165,6 +166,22 @@ def test_what_takes_more_work_is_left(
     else:
         assert found.reduction == math.inf
         assert found.num_sweeps == 0
+
+
+def test_what_was_left_is_taken_up_without_a_limit() -> None:
+    model = random_graph(300, 15)
+    rng = np.random.default_rng(0)
+    equations = PolicyEquations(local_engine(model, 0.99))
+    first, second = drawn(model, rng), drawn(model, rng)
+    right = rng.normal(size=300)
+    for policy in (first, second):
+        equations.follow(policy, most_work=1)
+        assert equations.solve(right, reduction=1e-12, most_steps=100).reduction == math.inf
+        assert equations.follow(policy) > 0
+        found = equations.solve(right, reduction=1e-12, most_steps=100)
+        np.testing.assert_allclose(
+            found.values, solution(model, 0.99, policy, right), rtol=1e-8, atol=1e-8
+        )
 
 
 def test_what_fills_in_is_looked_at_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:

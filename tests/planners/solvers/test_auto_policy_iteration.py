@@ -114,7 +114,10 @@ def test_a_first_iteration_that_is_broken_off_is_nobodys(monkeypatch: pytest.Mon
 
 def test_slow_progress_is_foretold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no equations are solved exactly, more sweeps are made before it is counted."""
-    monkeypatch.setattr(modified_policy_iteration, "_FIRST_TRIAL", math.inf)
+    for name in ("_FIRST_TRIAL", "_MANY_BEFORE"):
+        monkeypatch.setattr(modified_policy_iteration, name, math.inf)
+    monkeypatch.setattr(auto_policy_iteration, "_LEAST_SWEEPS", 1000)
+    monkeypatch.setattr(auto_policy_iteration, "_MOST_SWEEPS_LEFT", 1000)
     model = queue(1500)
     result = solved(model, 1 - 1e-6)
     assert result.status == "converged"
