@@ -1,0 +1,187 @@
+"""Rounds of modified policy iteration, many in one call: in small models calls take longest.
+
+A round is a full sweep, and a correction of what was swept towards the value of the policy that is
+greedy for it.  How the two kinds of models differ, and why, is what
+`planners.solvers.modified_policy_iteration` says: without absorbing states corrections are full
+sweeps by the policy, of which only the span has to shrink; with them they are sweeps in place, and
+so are the first sweeps of all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from planners.kernels.pieces import IN_ORDER
+from planners.kernels.sparse import gauss_seidel, sweep
+from planners.kernels.tables import row_mean
+
+# Most rounds of a call, and those after which it ends if the residual has not shrunk by a tenth.
+_MOST_ROUNDS, _PATIENCE = 40, 6
+# How far a correction shrinks its increment: at first, at least and at most.
+_FIRST_DROP, _LEAST_DROP, _MOST_DROP = 0.1, 1e-3, 0.3
+# Most sweeps of a correction, and the share that they may leave of its increment.
+_MOST_SWEEPS, _MOST_LEFT = 150, 0.3
+# Sweeps in place at the start go on while they shrink the residual so much in so many.
+_START_PROGRESS, _START_WINDOW = 0.4, 4
+# What a bound has to be below the tolerance, so that what is rounded does not spoil it.
+_SAFETY = 0.95
+
+
+@njit(cache=True, inline="always")
+def _span_and_end(extremes, gamma, tol, with_zero):
+    """Return the span of a residual, and whether MacQueen's bounds meet the tolerance."""
+    residual_low, residual_high, low, high = extremes
+    if with_zero:
+        residual_low, residual_high = min(residual_low, 0.0), max(residual_high, 0.0)
+    horizon = gamma / (1.0 - gamma)
+    span = residual_high - residual_low
+    middle = horizon * (residual_low + residual_high) / 2.0
+    # Terminal states have TV = 0, so that any other extreme is another state's.
+    size = 0.0
+    if low < 0.0 or not with_zero:
+        size = abs(low + middle)
+    if high > 0.0 or not with_zero:
+        size = max(size, abs(high + middle))
+    return span, horizon * span / 2.0 <= _SAFETY * tol * size
+
+
+@njit(cache=True, inline="always")
+def _sweep_by_policy(outcomes, gamma, policy, start, vector, out):
+    """Write ``start + gamma P_pi vector``; return the extremes of out - vector."""
+    indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
+    num_actions = np.uint64(outcomes.costs.shape[1])
+    low, high = np.inf, -np.inf
+    for s in range(np.uint64(len(start))):
+        row = s * num_actions + np.uint64(policy[s])
+        begin, end = np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])
+        new = start[s] + gamma * row_mean(indices, probabilities, vector, None, begin, end)
+        change = new - vector[s]
+        low = change if change < low else low
+        high = change if change > high else high
+        out[s] = new
+    return low, high
+
+
+@njit(cache=True, inline="always")
+def _sweep_by_policy_in_place(outcomes, gamma, policy, start, vector, reverse):
+    """Solve each equation of ``d = start + gamma P_pi d`` in turn; return the extreme changes."""
+    indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
+    terminal = outcomes.terminal
+    num_states, num_actions = np.uint64(len(start)), np.uint64(outcomes.costs.shape[1])
+    low, high = np.inf, -np.inf
+    for i in range(num_states):
+        s = num_states - np.uint64(1) - i if reverse else i
+        if terminal[s]:
+            continue
+        row = s * num_actions + np.uint64(policy[s])
+        elsewhere, stay = 0.0, 0.0
+        for entry in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
+            following = indices[entry]
+            if following == s:
+                stay += probabilities[entry]
+            else:
+                elsewhere += probabilities[entry] * vector[following]
+        new = start[s] + gamma * elsewhere
+        if stay > 0.0:
+            new /= 1.0 - gamma * stay
+        change = new - vector[s]
+        low = change if change < low else low
+        high = change if change > high else high
+        vector[s] = new
+    return min(low, 0.0), max(high, 0.0)
+
+
+@njit(cache=True, inline="always")
+def _sweeps_in_place(outcomes, gamma, tol, V):
+    """Sweep in place, up and down in turn, while that shrinks the residual fast.
+
+    Return what the last sweep saw, whether it meets the tolerance, and the number of sweeps.
+    """
+    spans = np.empty(_MOST_ROUNDS)
+    count, num_slow = 0, 0
+    while True:
+        extremes = gauss_seidel(outcomes, gamma, V, IN_ORDER, count % 2 == 1, 0, len(V))
+        spans[count], meets = _span_and_end(extremes, gamma, tol, True)
+        if count >= _START_WINDOW:
+            slow = not spans[count] <= _START_PROGRESS * spans[count - _START_WINDOW]
+            num_slow = num_slow + 1 if slow else 0
+        count += 1
+        if meets or num_slow == 2 or count == _MOST_ROUNDS:
+            return extremes, meets, count
+
+
+@njit(cache=True, nogil=True)
+def rounds(outcomes, gamma, tol, absorbing, V, out, policy, room):
+    """Go on from V until the bound of ``out`` meets a tolerance, or that takes too long.
+
+    Parameters
+    ----------
+    outcomes : Outcomes
+    gamma, tol : float
+        The tolerance is relative to the largest value.
+    absorbing : bool
+        Whether some state is absorbing.
+    V, out : ndarray of float, shape (S,)
+    policy : ndarray of int32, shape (S,)
+        Written, as is the next.
+    room : ndarray of float, shape (4, S)
+
+    Returns
+    -------
+    extremes : tuple of float
+        What the last sweep, which wrote ``out``, saw, as `sweep` and `gauss_seidel` return it.
+    in_place : bool
+        Which of the two it was.
+    num_sweeps : int
+        Those by a policy included.
+    """
+    num_states = len(V)
+    argument, start, vector, spare = room[0], room[1], room[2], room[3]
+    num_sweeps = 0
+    argument[:] = V
+    if absorbing:
+        out[:] = V
+        extremes, meets, num_sweeps = _sweeps_in_place(outcomes, gamma, tol, out)
+        if meets:
+            return extremes, True, num_sweeps
+        argument[:] = out
+    some_terminal = outcomes.terminal.any()
+    drop, left, before = _FIRST_DROP, 0.0, np.inf
+    least, num_idle = np.inf, 0
+    for _ in range(_MOST_ROUNDS):
+        extremes = sweep(outcomes, gamma, argument, out, policy, 0, num_states)
+        num_sweeps += 1
+        span, meets = _span_and_end(extremes, gamma, tol, some_terminal)
+        num_idle = 0 if span < 0.9 * least else num_idle + 1
+        least = min(least, span)
+        if meets or left > _MOST_LEFT or num_idle == _PATIENCE or not 0.0 <= span < np.inf:
+            break
+        # Deeper where the residual is what the correction left, less deep where new actions are.
+        if before < np.inf:
+            by_correction = span < 3.0 * left * before
+            drop = max(drop / 5.0, _LEAST_DROP) if by_correction else min(2.0 * drop, _MOST_DROP)
+        before = span
+        for s in range(num_states):
+            start[s] = out[s] - argument[s]
+            vector[s] = start[s]
+        low, high = extremes[0], extremes[1]
+        first = high - low if not absorbing else max(-low, high)
+        size, count = first, 0
+        while size > drop * first and count < _MOST_SWEEPS:
+            if absorbing:
+                low, high = _sweep_by_policy_in_place(
+                    outcomes, gamma, policy, start, vector, count % 2 == 1
+                )
+                size = max(-low, high)
+            else:
+                low, high = _sweep_by_policy(outcomes, gamma, policy, start, vector, spare)
+                vector, spare = spare, vector
+                size = high - low
+            count += 1
+        num_sweeps += count
+        left = size / first if first > 0.0 else 0.0
+        constant = 0.0 if absorbing else gamma / (1.0 - gamma) * (low + high) / 2.0
+        for s in range(num_states):
+            argument[s] += vector[s] + constant
+    return extremes, False, num_sweeps
