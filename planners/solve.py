@@ -32,6 +32,7 @@ from planners.iterate import Callback, iterate
 from planners.judge import Run
 from planners.kernels.compiling import interruptible
 from planners.kernels.threads import check_num_threads
+from planners.linear.rounds import is_small
 from planners.policies import greedy_policy, model_values
 from planners.result import KEYBOARD, SolveResult, Status
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
@@ -54,7 +55,7 @@ from planners.solvers.multilevel_policy_iteration import (
 )
 from planners.solvers.policy_iteration import PolicyIteration
 from planners.solvers.policy_sweeps import PolicySweeps
-from planners.solvers.small_policy_iteration import SmallPolicyIteration, is_small
+from planners.solvers.small_policy_iteration import SmallPolicyIteration
 from planners.solvers.value_iteration import ValueIteration
 
 

@@ -1,7 +1,7 @@
 """Modified policy iteration for models so small that the calls of a round take longer than it.
 
 The first iteration makes as many rounds as it takes to meet the tolerance, all in one call
-(`planners.kernels.rounds`).  Where they would be too many, or sweeps by a policy are slow, the
+(`planners.linear.rounds`).  Where they would be too many, or sweeps by a policy are slow, the
 methods for larger models go on from there.
 """
 
@@ -10,24 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.bellman import joined
-from planners.engine import Engine, LocalEngine, Sweep
-from planners.kernels.rounds import rounds
-from planners.kernels.tables import Outcomes, unsigned
+from planners.engine import LocalEngine
+from planners.linear.rounds import make_rounds
 from planners.solvers.auto_policy_iteration import AutoPolicyIteration
 from planners.solvers.base import Step
-
-# Most outcomes of a small model, and most states.
-_MOST_WORK, _MOST_STATES = 1 << 16, 1 << 13
-
-
-def is_small(engine: Engine) -> bool:
-    """Whether a model is small, and has a table of outcomes."""
-    return (
-        engine.num_states <= _MOST_STATES
-        and engine.work <= _MOST_WORK
-        and isinstance(getattr(engine, "tables", None), Outcomes)
-    )
 
 
 class SmallPolicyIteration:
@@ -64,21 +50,6 @@ class SmallPolicyIteration:
             if self._following is None:
                 self._following = AutoPolicyIteration(self._engine, self._tol)
             return self._following.step(V, out)
-        engine, num_states = self._engine, len(V)
-        assert isinstance(engine.tables, Outcomes)
-        engine.checkpoint()
-        extremes, in_place, num_sweeps = rounds(
-            unsigned(engine.tables),
-            engine.gamma,
-            self._tol,
-            engine.has_absorbing_states,
-            V,
-            out,
-            np.empty(num_states, dtype=np.int32),
-            np.empty((4, num_states)),
-        )
+        sweep, num_sweeps = make_rounds(self._engine, self._tol, V, out)
         self._begun = True
-        sweep = joined([extremes], image=out)
-        if in_place:
-            sweep = Sweep(*extremes, in_place=True, image=out)
-        return Step(num_sweeps * num_states, sweep, num_sweeps=num_sweeps)
+        return Step(num_sweeps * len(V), sweep, num_sweeps=num_sweeps)

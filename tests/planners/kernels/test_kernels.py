@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import weakref
 from typing import Any
 
@@ -17,6 +18,7 @@ from planners.bellman import MoveEngine, SparseEngine, local_engine
 from planners.engine import Sweep
 from planners.kernels import moves
 from planners.kernels.tables import outcomes_of
+from planners.kernels.vectors import sup_norm
 from tests.planners.reference import Array, random_moves, random_tabular
 
 GAMMA = 0.97
@@ -230,3 +232,20 @@ def test_tables_go_when_their_model_does() -> None:
     del model
     gc.collect()
     assert room() is None
+
+
+@pytest.mark.parametrize("size", [1, 3, 64, 1001])
+def test_sup_norm(size: int) -> None:
+    vector = np.random.default_rng(size).normal(size=size)
+    assert sup_norm(vector) == np.abs(vector).max()
+    assert sup_norm(-np.abs(vector)) == np.abs(vector).max()
+    for place in {0, size // 2, size - 1}:
+        for bad in (math.inf, -math.inf):
+            spoilt = vector.copy()
+            spoilt[place] = bad
+            assert sup_norm(spoilt) == math.inf
+            spoilt[0] = math.nan
+            assert math.isnan(sup_norm(spoilt))
+        spoilt[:] = vector
+        spoilt[place] = math.nan
+        assert math.isnan(sup_norm(spoilt))

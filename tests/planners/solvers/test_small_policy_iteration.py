@@ -14,9 +14,10 @@ from aggmaze import EventMDP, TabularMDP
 from planners.bellman import SparseEngine, local_engine
 from planners.certificate import Certifier
 from planners.event_engine import make_engine
+from planners.linear.rounds import is_small
 from planners.solvers.auto_policy_iteration import AutoPolicyIteration
 from planners.solvers.base import Step
-from planners.solvers.small_policy_iteration import SmallPolicyIteration, is_small
+from planners.solvers.small_policy_iteration import SmallPolicyIteration
 from tests.event_models import event_mdps
 from tests.planners.reference import (
     Array,

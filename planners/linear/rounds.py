@@ -9,13 +9,20 @@ so are the first sweeps of all.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from planners.kernels.pieces import IN_ORDER
+from planners.bellman import joined
+from planners.engine import Engine, LocalEngine, Sweep
+from planners.kernels.pieces import IN_ORDER, ONE
 from planners.kernels.sparse import gauss_seidel, sweep
-from planners.kernels.tables import row_mean
+from planners.kernels.tables import Outcomes, row_mean, unsigned
 
+# Most outcomes of a small model, and most states.
+_MOST_WORK, _MOST_STATES = 1 << 16, 1 << 13
 # Most rounds of a call, and those after which it ends if the residual has not shrunk by a tenth.
 _MOST_ROUNDS, _PATIENCE = 40, 6
 # How far a correction shrinks its increment: at first, at least and at most.
@@ -26,6 +33,50 @@ _MOST_SWEEPS, _MOST_LEFT = 150, 0.3
 _START_PROGRESS, _START_WINDOW = 0.4, 4
 # What a bound has to be below the tolerance, so that what is rounded does not spoil it.
 _SAFETY = 0.95
+
+
+def is_small(engine: Engine) -> bool:
+    """Whether a model is small, and has a table of outcomes."""
+    return (
+        engine.num_states <= _MOST_STATES
+        and engine.work <= _MOST_WORK
+        and isinstance(getattr(engine, "tables", None), Outcomes)
+    )
+
+
+def make_rounds(
+    engine: LocalEngine, tol: float, V: NDArray[np.float64], out: NDArray[np.float64]
+) -> tuple[Sweep, int]:
+    """Go on from V until the bound of ``out`` meets a tolerance, or that takes too long.
+
+    Parameters
+    ----------
+    engine : LocalEngine
+        Of a small model.
+    tol : float
+        Relative to the largest value.
+    V, out : ndarray of float, shape (S,)
+
+    Returns
+    -------
+    sweep : Sweep
+        The last one, which wrote ``out``.
+    num_sweeps : int
+        Those by a policy included.
+    """
+    engine.checkpoint()
+    assert isinstance(engine.tables, Outcomes)
+    extremes, in_place, num_sweeps = _rounds(
+        unsigned(engine.tables),
+        engine.gamma,
+        tol,
+        engine.has_absorbing_states,
+        V,
+        out,
+        np.empty(len(V), dtype=np.int32),
+        np.empty((4, len(V))),
+    )
+    return replace(joined([extremes], image=out), in_place=in_place), num_sweeps
 
 
 @njit(cache=True, inline="always")
@@ -54,7 +105,7 @@ def _sweep_by_policy(outcomes, gamma, policy, start, vector, out):
     low, high = np.inf, -np.inf
     for s in range(np.uint64(len(start))):
         row = s * num_actions + np.uint64(policy[s])
-        begin, end = np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])
+        begin, end = np.uint64(indptr[row]), np.uint64(indptr[row + ONE])
         new = start[s] + gamma * row_mean(indices, probabilities, vector, None, begin, end)
         change = new - vector[s]
         low = change if change < low else low
@@ -71,12 +122,12 @@ def _sweep_by_policy_in_place(outcomes, gamma, policy, start, vector, reverse):
     num_states, num_actions = np.uint64(len(start)), np.uint64(outcomes.costs.shape[1])
     low, high = np.inf, -np.inf
     for i in range(num_states):
-        s = num_states - np.uint64(1) - i if reverse else i
+        s = num_states - ONE - i if reverse else i
         if terminal[s]:
             continue
         row = s * num_actions + np.uint64(policy[s])
         elsewhere, stay = 0.0, 0.0
-        for entry in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
+        for entry in range(np.uint64(indptr[row]), np.uint64(indptr[row + ONE])):
             following = indices[entry]
             if following == s:
                 stay += probabilities[entry]
@@ -112,29 +163,10 @@ def _sweeps_in_place(outcomes, gamma, tol, V):
 
 
 @njit(cache=True, nogil=True)
-def rounds(outcomes, gamma, tol, absorbing, V, out, policy, room):
-    """Go on from V until the bound of ``out`` meets a tolerance, or that takes too long.
+def _rounds(outcomes, gamma, tol, absorbing, V, out, policy, room):
+    """Do what `make_rounds` does; return what the last sweep saw, and whether it was in place.
 
-    Parameters
-    ----------
-    outcomes : Outcomes
-    gamma, tol : float
-        The tolerance is relative to the largest value.
-    absorbing : bool
-        Whether some state is absorbing.
-    V, out : ndarray of float, shape (S,)
-    policy : ndarray of int32, shape (S,)
-        Written, as is the next.
-    room : ndarray of float, shape (4, S)
-
-    Returns
-    -------
-    extremes : tuple of float
-        What the last sweep, which wrote ``out``, saw, as `sweep` and `gauss_seidel` return it.
-    in_place : bool
-        Which of the two it was.
-    num_sweeps : int
-        Those by a policy included.
+    ``policy``, shape (S,), and ``room``, shape (4, S), are written.
     """
     num_states = len(V)
     argument, start, vector, spare = room[0], room[1], room[2], room[3]
