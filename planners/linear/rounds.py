@@ -4,7 +4,9 @@ A round is a full sweep, and a correction of what was swept towards the value of
 greedy for it.  How the two kinds of models differ, and why, is what
 `planners.solvers.modified_policy_iteration` says: without absorbing states corrections are full
 sweeps by the policy, of which only the span has to shrink; with them they are sweeps in place, and
-so are the first sweeps of all.
+so are the first sweeps of all.  Where sweeps shrink a correction slowly, and the states that its
+rows lead to are near in number, as in queues and on lines, it is solved for by elimination within
+that band instead, if that takes less time by a count of what both read and compute.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ _MOST_ROUNDS, _PATIENCE = 40, 6
 _FIRST_DROP, _LEAST_DROP, _MOST_DROP = 0.1, 1e-3, 0.3
 # Most sweeps of a correction, and the share that they may leave of its increment.
 _MOST_SWEEPS, _MOST_LEFT = 150, 0.3
+# Sweeps of a correction that tell how many more it takes.
+_TRIAL_SWEEPS = 8
 # Sweeps in place at the start go on while they shrink the residual so much in so many.
 _START_PROGRESS, _START_WINDOW = 0.4, 4
 # What a bound has to be below the tolerance, so that what is rounded does not spoil it.
@@ -143,6 +147,68 @@ def _sweep_by_policy_in_place(outcomes, gamma, policy, start, vector, reverse):
     return min(low, 0.0), max(high, 0.0)
 
 
+@njit(cache=True, nogil=True)
+def band(outcomes, policy):
+    """Return how far the rows of a policy lead from their states at most, and their entries."""
+    indptr, indices, num_actions = outcomes.indptr, outcomes.indices, outcomes.costs.shape[1]
+    width, num_entries = 0, 0
+    for s in range(len(policy)):
+        row = s * num_actions + policy[s]
+        for entry in range(indptr[row], indptr[row + 1]):
+            width = max(width, abs(np.int64(indices[entry]) - s))
+        num_entries += indptr[row + 1] - indptr[row]
+    return width, num_entries
+
+
+@njit(cache=True, nogil=True)
+def solve_band(outcomes, gamma, policy, width, vector):
+    """Solve ``(I - gamma P_pi) d = vector`` in place, by elimination within the band.
+
+    Without looking for pivots: each row has more on the diagonal than beside it.
+    """
+    indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
+    num_states, num_actions = outcomes.costs.shape
+    terminal = outcomes.terminal
+    rows = np.zeros((num_states, 2 * width + 1))
+    for s in range(num_states):
+        rows[s, width] = 1.0
+        if terminal[s]:
+            vector[s] = 0.0
+            continue
+        row = s * num_actions + policy[s]
+        for entry in range(indptr[row], indptr[row + 1]):
+            place = width + np.int64(indices[entry]) - s
+            rows[s, place] -= gamma * probabilities[entry]
+    for s in range(num_states):
+        upper = rows[s, width + 1 :]
+        for below in range(1, min(width, num_states - 1 - s) + 1):
+            lower = rows[s + below, width - below :]
+            if lower[0] != 0.0:
+                factor = lower[0] / rows[s, width]
+                for k in range(width):
+                    lower[1 + k] -= factor * upper[k]
+                vector[s + below] -= factor * vector[s]
+    for s in range(num_states - 1, -1, -1):
+        total = vector[s]
+        for k in range(1, min(width, num_states - 1 - s) + 1):
+            total -= rows[s, width + k] * vector[s + k]
+        vector[s] = total / rows[s, width]
+
+
+@njit(cache=True, inline="always")
+def _band_work(num_states, width):
+    """Return how many entries a sweep reads in the time of an elimination, about."""
+    return num_states * (8 + 8 * width + width * width)
+
+
+@njit(cache=True, inline="always")
+def _sweeps_left(size, first, goal, count):
+    """Return how many more sweeps shrink an increment to a goal at the rate of the first ones."""
+    if not size < first:
+        return np.inf
+    return count * np.log(size / goal) / np.log(first / size)
+
+
 @njit(cache=True, inline="always")
 def _sweeps_in_place(outcomes, gamma, tol, V):
     """Sweep in place, up and down in turn, while that shrinks the residual fast.
@@ -181,11 +247,13 @@ def _rounds(outcomes, gamma, tol, absorbing, V, out, policy, room):
     some_terminal = outcomes.terminal.any()
     drop, left, before = _FIRST_DROP, 0.0, np.inf
     least, num_idle = np.inf, 0
+    # Whether sweeps took longer than elimination, the last time they were tried.
+    is_slow = False
     for _ in range(_MOST_ROUNDS):
         extremes = sweep(outcomes, gamma, argument, out, policy, 0, num_states)
         num_sweeps += 1
         span, meets = _span_and_end(extremes, gamma, tol, some_terminal)
-        num_idle = 0 if span < 0.9 * least else num_idle + 1
+        num_idle = 0 if is_slow or span < 0.9 * least else num_idle + 1
         least = min(least, span)
         if meets or left > _MOST_LEFT or num_idle == _PATIENCE or not 0.0 <= span < np.inf:
             break
@@ -200,7 +268,19 @@ def _rounds(outcomes, gamma, tol, absorbing, V, out, policy, room):
         low, high = extremes[0], extremes[1]
         first = high - low if not absorbing else max(-low, high)
         size, count = first, 0
+        width, num_entries = band(outcomes, policy)
         while size > drop * first and count < _MOST_SWEEPS:
+            if is_slow or count == _TRIAL_SWEEPS:
+                work = _band_work(num_states, width)
+                sweeps_left = _sweeps_left(size, first, drop * first, count) if count else np.inf
+                if work <= min(sweeps_left, _MOST_SWEEPS - count) * num_entries:
+                    is_slow = True
+                    vector[:] = start
+                    solve_band(outcomes, gamma, policy, width, vector)
+                    num_sweeps += 1 + work // num_entries
+                    low = high = size = 0.0
+                    break
+                is_slow = False
             if absorbing:
                 low, high = _sweep_by_policy_in_place(
                     outcomes, gamma, policy, start, vector, count % 2 == 1
