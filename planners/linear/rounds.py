@@ -151,11 +151,12 @@ def _sweep_by_policy_in_place(outcomes, gamma, policy, start, vector, reverse):
 def band(outcomes, policy):
     """Return how far the rows of a policy lead from their states at most, and their entries."""
     indptr, indices, num_actions = outcomes.indptr, outcomes.indices, outcomes.costs.shape[1]
-    width, num_entries = 0, 0
+    width, num_entries = np.int64(0), 0
     for s in range(len(policy)):
         row = s * num_actions + policy[s]
         for entry in range(indptr[row], indptr[row + 1]):
-            width = max(width, abs(np.int64(indices[entry]) - s))
+            distance = abs(np.int64(indices[entry]) - s)
+            width = distance if distance > width else width
         num_entries += indptr[row + 1] - indptr[row]
     return width, num_entries
 
