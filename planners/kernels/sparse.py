@@ -29,6 +29,8 @@ from planners.kernels.tables import MANY_ENTRIES, row_mean
 # Tables are read so many entries ahead, where they are too large for the caches, by pieces that
 # are sure to touch each line of them.
 AHEAD, LINE, HALF_LINE = np.uint64(256), np.uint64(8), np.uint64(4)
+# So few values are always near, whatever is read of a table, and hints are in the way.
+FEW_VALUES = 1 << 12
 # How many states ahead it is that only one row is read of.
 STATES_AHEAD = np.uint64(16)
 # Share of the states left that a pass over their rows has to find, rather than turn rows around.
@@ -90,7 +92,7 @@ def sweep(outcomes, gamma, V, out, actions, lo, hi):
     costs, mask = outcomes.costs.reshape(-1), outcomes.mask.reshape(-1)
     terminal, num_rows = outcomes.terminal, outcomes.num_rows
     num_actions = np.uint64(outcomes.costs.shape[1])
-    is_large = len(indices) >= MANY_ENTRIES
+    is_large = len(indices) >= MANY_ENTRIES and len(V) > FEW_VALUES
     extremes = NOTHING_SEEN
     for s in range(np.uint64(lo), np.uint64(hi)):
         best = np.inf
@@ -155,7 +157,7 @@ def lazy_sweep(outcomes, gamma, V, out, actions, certainty, lo, hi):
     sure_until, drift, rounding, max_value = certainty
     allowance = 4 * gamma * rounding * max_value
     num_actions = np.uint64(outcomes.costs.shape[1])
-    is_large = len(indices) >= MANY_ENTRIES and max_value != 0.0
+    is_large = len(indices) >= MANY_ENTRIES and len(V) > FEW_VALUES and max_value != 0.0
     # Whether all rows of the state before were read: so, it is likely, will those of the next.
     reads_all = True
     num_states = np.uint64(len(V))
