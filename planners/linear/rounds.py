@@ -161,7 +161,7 @@ def band(outcomes, policy):
     return width, num_entries
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def solve_band(outcomes, gamma, policy, width, vector):
     """Solve ``(I - gamma P_pi) d = vector`` in place, by elimination within the band.
 
@@ -229,7 +229,7 @@ def _sweeps_in_place(outcomes, gamma, tol, V):
             return extremes, meets, count
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _rounds(outcomes, gamma, tol, absorbing, V, out, policy, room):
     """Do what `make_rounds` does; return what the last sweep saw, and whether it was in place.
 
