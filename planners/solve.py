@@ -171,8 +171,8 @@ def solve(
     method : str
         A key of `METHODS`, or "auto", which chooses one from cheap measurements of the model
         (`planners.auto`), and may go over to another while it runs; the result says which and why.
-        In small models it makes many rounds as one iteration, unless a callback, ``certify="every"``
-        or a limit to iterations or updates looks at them one by one.
+        In small models it makes many rounds as one iteration, unless a callback,
+        ``certify="every"`` or a limit to iterations or updates looks at them one by one.
     tol, atol : float, optional
         Converged once ``bound <= max(atol, tol * max|V|)``.  Without either, and without
         ``num_iterations`` or ``num_updates``, exact methods run to ``tol = 1e-6``, or where float64
