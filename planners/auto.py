@@ -1,7 +1,8 @@
 """Which method to use for a model: the rule behind ``method="auto"``, and what it looks at.
 
 States that are never left are looked for among all; the rest is read off at most `SAMPLE` states,
-evenly spaced, so that measuring costs a small part of one sweep and draws no random numbers.
+evenly spaced, fewer where their rows are long, so that measuring costs a small part of one sweep
+and draws no random numbers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from planners.sweeps.orders import coprime_step, grid_shape
 
 #: Number of states that are looked at more closely.
 SAMPLE = 2000
+# But so few where they have more than so many outcomes.
+_LEAST_SAMPLE, _MOST_OUTCOMES = 64, 1 << 16
 #: Share of the moves available on a grid without walls, of those that do not leave it.
 _OPEN = 0.9
 #: With so likely a chosen move, where the greedy moves lead tells the basins, on grids of two
@@ -132,13 +135,15 @@ def measure(model: TableModel) -> Measurements:
     ----------
     model : TabularMDP or MoveMDP
     """
-    step = coprime_step(model.num_states, SAMPLE)
     if isinstance(model, MoveMDP):
+        step = coprime_step(model.num_states, SAMPLE)
         tables: Tables = moves_of(model)
         sums = _measure_moves(tables, step)
         absorbing = moves.some_absorbing(tables)
     else:
         tables = outcomes_of(model)
+        fitting = _MOST_OUTCOMES * model.num_states // max(1, model.transitions.nnz)
+        step = coprime_step(model.num_states, min(max(fitting, _LEAST_SAMPLE), SAMPLE))
         sums = _measure_outcomes(tables, step)
         absorbing = sparse.some_absorbing(tables)
     num_actions, largest, nonnegative, num_possible = sums

@@ -318,15 +318,12 @@ def joined(
     image : ndarray of float, shape (S,), optional
         As in `Sweep`.
     """
-    residual_low, residual_high, low, high = zip(*extremes, strict=True)
+    residual_low, residual_high, low, high = extremes[0]
+    for block in extremes[1:]:
+        residual_low, residual_high = min(residual_low, block[0]), max(residual_high, block[1])
+        low, high = min(low, block[2]), max(high, block[3])
     # Adding 0 makes -0 to 0: which of the two is found depends on the order of the states.
-    return Sweep(
-        min(residual_low) + 0.0,
-        max(residual_high) + 0.0,
-        min(low) + 0.0,
-        max(high) + 0.0,
-        image=image,
-    )
+    return Sweep(residual_low + 0.0, residual_high + 0.0, low + 0.0, high + 0.0, image=image)
 
 
 def unslipped_size(gamma: float, max_value: float) -> float:

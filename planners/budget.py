@@ -37,6 +37,11 @@ class Budget:
         """Whether there is an accuracy to reach."""
         return self.tol is not None or self.atol is not None
 
+    @property
+    def counts(self) -> bool:
+        """Whether there is a limit to iterations or updates."""
+        return self.num_iterations is not None or self.num_updates is not None
+
     def target(self, max_value: float) -> float:
         """Return the bound to reach where ``max|V|`` is known."""
         return max(self.atol or 0.0, (self.tol or 0.0) * max_value)

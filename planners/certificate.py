@@ -163,8 +163,10 @@ class Certifier:
         """
         if self._all_terminal:
             return Certificate(sweep.residual_low, sweep.residual_high, 0.0)
-        low, high = (_amplified(residual, g) for residual, g in self._ends(sweep, anchored))
-        return _widened(low, high, self._allowance(sweep, anchored))
+        rounding = self._rounding(sweep)
+        (low, of_low), (high, of_high) = self._ends(sweep, anchored, rounding)
+        allowance = self._allowance(rounding, anchored)
+        return _widened(_amplified(low, of_low), _amplified(high, of_high), allowance)
 
     def of_image(self, sweep: Sweep, anchored: bool = False) -> Certificate:
         """Return the bounds on ``V* - TV`` for the TV that the sweep computed.
@@ -178,11 +180,13 @@ class Certifier:
         """
         if self._all_terminal:
             return Certificate(0.0, 0.0, 0.0)
-        low, high = (g * _amplified(residual, g) for residual, g in self._ends(sweep, anchored))
+        rounding = self._rounding(sweep)
+        (low, of_low), (high, of_high) = self._ends(sweep, anchored, rounding)
         # The rounding of a sweep in place recurs in every state that the next are computed from.
-        allowance = self._allowance(sweep, anchored)
-        rounding = allowance if sweep.in_place else self._rounding(sweep)
-        low, high = low - rounding, high + rounding
+        allowance = self._allowance(rounding, anchored)
+        lost = allowance if sweep.in_place else rounding
+        low = of_low * _amplified(low, of_low) - lost
+        high = of_high * _amplified(high, of_high) + lost
         # The sum of TV with the midpoint is rounded too.
         slack = 4 * UNIT_ROUNDOFF * (max(-sweep.low, sweep.high) + max(-low, high))
         return _widened(low - slack, high + slack, allowance)
@@ -267,22 +271,24 @@ class Certifier:
         # Twice that is what solving for loops adds.
         return 2 * rounding if sweep.in_place else rounding
 
-    def _allowance(self, sweep: Sweep, anchored: bool) -> float:
+    def _allowance(self, rounding: float, anchored: bool) -> float:
         """Return what the rounding of backups adds to each end, however small the residual."""
-        return _amplified(self._rounding(sweep), self._row_sum(anchored))
+        return _amplified(rounding, self._row_sum(anchored))
 
     def _row_sum(self, anchored: bool) -> float:
         """Return gamma times the largest sum of a row, over the states that a shift moves."""
         return self._largest_left if anchored else self._largest
 
-    def _ends(self, sweep: Sweep, anchored: bool) -> tuple[tuple[float, float], ...]:
+    def _ends(
+        self, sweep: Sweep, anchored: bool, rounding: float
+    ) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the safe range of r, each end with gamma times its row sum.
 
         Of a sweep in place it is the range of V' - V, as stored, with 0 in it.
         """
         widen = UNIT_ROUNDOFF * sweep.residual
         if not sweep.in_place:
-            widen += self._rounding(sweep)
+            widen += rounding
         low, high = sweep.residual_low - widen, sweep.residual_high + widen
         if self._some_terminal or sweep.in_place:
             low, high = min(low, 0.0), max(high, 0.0)

@@ -88,7 +88,7 @@ def coarse_model(engine: LocalEngine) -> CoarseModel | None:
 @njit(cache=True, nogil=True)
 def _mean_of_outcomes(outcomes, chain):
     """Write the mean over actions of where each state leads, but to itself and to the end."""
-    indptr, indices, probabilities, costs, mask, terminal = outcomes
+    indptr, indices, probabilities, costs, mask, terminal, _ = outcomes
     starts, columns, entries = chain
     num_states, num_actions = costs.shape
     place = np.full(num_states, -1, dtype=np.int64)
@@ -235,7 +235,7 @@ def _joined(rows, labels, num_groups, group_starts, states):
 @njit(cache=True, nogil=True)
 def _group_outcomes(outcomes, terminal, labels, group_starts, states):
     """Return the rows, the costs and the mask of a model of groups."""
-    indptr, indices, probabilities, costs, mask, _ = outcomes
+    indptr, indices, probabilities, costs, mask, _, _ = outcomes
     num_actions = costs.shape[1]
     num_groups = len(group_starts) - 1
     starts = np.zeros(num_groups * num_actions + 1, dtype=np.int64)

@@ -32,6 +32,7 @@ from planners.iterate import Callback, iterate
 from planners.judge import Run
 from planners.kernels.compiling import interruptible
 from planners.kernels.threads import check_num_threads
+from planners.linear.rounds import is_small
 from planners.policies import greedy_policy, model_values
 from planners.result import KEYBOARD, SolveResult, Status
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
@@ -54,6 +55,7 @@ from planners.solvers.multilevel_policy_iteration import (
 )
 from planners.solvers.policy_iteration import PolicyIteration
 from planners.solvers.policy_sweeps import PolicySweeps
+from planners.solvers.small_policy_iteration import SmallPolicyIteration
 from planners.solvers.value_iteration import ValueIteration
 
 
@@ -169,6 +171,8 @@ def solve(
     method : str
         A key of `METHODS`, or "auto", which chooses one from cheap measurements of the model
         (`planners.auto`), and may go over to another while it runs; the result says which and why.
+        In small models it makes many rounds as one iteration, unless a callback,
+        ``certify="every"`` or a limit to iterations or updates looks at them one by one.
     tol, atol : float, optional
         Converged once ``bound <= max(atol, tol * max|V|)``.  Without either, and without
         ``num_iterations`` or ``num_updates``, exact methods run to ``tol = 1e-6``, or where float64
@@ -259,6 +263,10 @@ def solve(
     make_solver = _solver_for(method, model)
     if reason and make_solver is ModifiedPolicyIteration:
         make_solver, arguments = AutoPolicyIteration, {"tol": budget.tol or DEFAULT_TOL}
+        # Rounds that nobody looks at one by one can be made at once.
+        unseen = callback is None and certify == "final" and not budget.counts
+        if unseen and is_small(engine):
+            make_solver = SmallPolicyIteration
     solver = make_solver(engine, **arguments)
     run: Run | None = None
     try:
@@ -273,7 +281,7 @@ def solve(
                 certify_every=certify == "every",
                 callback=callback,
             )
-            if isinstance(solver, AutoPolicyIteration) and solver.reason:
+            if isinstance(solver, AutoPolicyIteration | SmallPolicyIteration) and solver.reason:
                 method, reason = solver.method, f"{reason}; {solver.reason}"
             return _result(method, reason, lowered, engine, run, clock)
     except KeyboardInterrupt:

@@ -13,41 +13,49 @@ from numba import njit
 from numpy.typing import NDArray
 
 from planners.kernels.pieces import (
+    LARGEST,
     NOTHING_SEEN,
     ONE,
     clear,
+    greater,
     lesser,
     pick,
     prefetch_once,
     seen,
     seen_by_vectors,
 )
-from planners.kernels.tables import MANY_ENTRIES, mean
+from planners.kernels.tables import MANY_ENTRIES, row_mean
 
 # Tables are read so many entries ahead, where they are too large for the caches, by pieces that
 # are sure to touch each line of them.
 AHEAD, LINE, HALF_LINE = np.uint64(256), np.uint64(8), np.uint64(4)
+# So few values are always near, whatever is read of a table, and hints are in the way.
+FEW_VALUES = 1 << 12
 # How many states ahead it is that only one row is read of.
 STATES_AHEAD = np.uint64(16)
+# Share of the states left that a pass over their rows has to find, rather than turn rows around.
+_MANY_FOUND = 0.25
 
 
 @njit(cache=True, inline="always")
 def q_value(outcomes, gamma, V, labels, s, a):
     """Return the value of an action in a state, under aggregation unless ``labels`` is None."""
-    indptr, costs = outcomes.indptr, outcomes.costs
+    indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
+    costs = outcomes.costs
     row = s * costs.shape[1] + a
-    return costs[s, a] + gamma * mean(outcomes, V, labels, indptr[row], indptr[row + 1])
+    start, end = np.uint64(indptr[row]), np.uint64(indptr[row + 1])
+    return costs[s, a] + gamma * row_mean(indices, probabilities, V, labels, start, end)
 
 
 @njit(cache=True, nogil=True)
 def largest_cost(outcomes, lo, hi):
     """Return the largest size of the cost of an available action."""
-    costs, mask = outcomes.costs, outcomes.mask
+    num_actions = outcomes.costs.shape[1]
+    costs, mask = outcomes.costs.reshape(-1), outcomes.mask.reshape(-1)
     largest = 0.0
-    for s in range(lo, hi):
-        for a in range(costs.shape[1]):
-            size = abs(costs[s, a]) if mask[s, a] else 0.0
-            largest = size if size > largest else largest
+    for row in range(lo * num_actions, hi * num_actions):
+        # What costs of masked rows are does not count, though it be no number.
+        largest = greater(abs(costs[row]) if mask[row] else 0.0, largest)
     return largest
 
 
@@ -82,16 +90,16 @@ def sweep(outcomes, gamma, V, out, actions, lo, hi):
     """
     indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
     costs, mask = outcomes.costs.reshape(-1), outcomes.mask.reshape(-1)
-    terminal = outcomes.terminal
+    terminal, num_rows = outcomes.terminal, outcomes.num_rows
     num_actions = np.uint64(outcomes.costs.shape[1])
-    is_large = len(indices) >= MANY_ENTRIES
+    is_large = len(indices) >= MANY_ENTRIES and len(V) > FEW_VALUES
     extremes = NOTHING_SEEN
-    end = np.uint64(indptr[np.uint64(lo) * num_actions])
     for s in range(np.uint64(lo), np.uint64(hi)):
         best = np.inf
         action = 0.0  # of a whole number the compiler makes a branch
         first = s * num_actions
-        for row in range(first, first + num_actions):
+        end = np.uint64(indptr[first])
+        for row in range(first, first + np.uint64(num_rows[s])):
             start = end
             end = np.uint64(indptr[row + ONE])
             if is_large:
@@ -100,9 +108,7 @@ def sweep(outcomes, gamma, V, out, actions, lo, hi):
                     prefetch_once(probabilities, ahead)
                     prefetch_once(indices, ahead)
                     ahead += LINE
-            expected = 0.0
-            for entry in range(start, end):
-                expected += probabilities[entry] * V[indices[entry]]
+            expected = row_mean(indices, probabilities, V, None, start, end)
             q = costs[row] + gamma * expected
             q = q if mask[row] else np.inf
             if actions is not None:
@@ -147,11 +153,11 @@ def lazy_sweep(outcomes, gamma, V, out, actions, certainty, lo, hi):
     """
     indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
     costs, mask = outcomes.costs.reshape(-1), outcomes.mask.reshape(-1)
-    terminal = outcomes.terminal
+    terminal, num_rows = outcomes.terminal, outcomes.num_rows
     sure_until, drift, rounding, max_value = certainty
     allowance = 4 * gamma * rounding * max_value
     num_actions = np.uint64(outcomes.costs.shape[1])
-    is_large = len(indices) >= MANY_ENTRIES and max_value != 0.0
+    is_large = len(indices) >= MANY_ENTRIES and len(V) > FEW_VALUES and max_value != 0.0
     # Whether all rows of the state before were read: so, it is likely, will those of the next.
     reads_all = True
     num_states = np.uint64(len(V))
@@ -174,16 +180,15 @@ def lazy_sweep(outcomes, gamma, V, out, actions, certainty, lo, hi):
                     prefetch_once(probabilities, begin + HALF_LINE)
                     prefetch_once(indices, begin + HALF_LINE)
             only = first + np.uint64(actions[s])
-            expected = 0.0
-            for entry in range(np.uint64(indptr[only]), np.uint64(indptr[only + ONE])):
-                expected += probabilities[entry] * V[indices[entry]]
+            start, end = np.uint64(indptr[only]), np.uint64(indptr[only + ONE])
+            expected = row_mean(indices, probabilities, V, None, start, end)
             best = costs[only] + gamma * expected
             reads_all = False
         else:
             second = np.inf
             action = first - first
             end = np.uint64(indptr[first])
-            for row in range(first, first + num_actions):
+            for row in range(first, first + np.uint64(num_rows[s])):
                 start = end
                 end = np.uint64(indptr[row + ONE])
                 if is_large and reads_all:
@@ -194,8 +199,7 @@ def lazy_sweep(outcomes, gamma, V, out, actions, certainty, lo, hi):
                         ahead += LINE
                 expected = 0.0
                 if max_value != 0.0:
-                    for entry in range(start, end):
-                        expected += probabilities[entry] * V[indices[entry]]
+                    expected = row_mean(indices, probabilities, V, None, start, end)
                 q = costs[row] + gamma * expected
                 q = q if mask[row] else np.inf
                 # Selected, not branched on: which action is better cannot be predicted.
@@ -233,7 +237,7 @@ def gauss_seidel(outcomes, gamma, V, order, reverse, lo, hi):
     """Back up the states one after another, in place, each with its loops to itself solved for."""
     indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
     costs, mask = outcomes.costs.reshape(-1), outcomes.mask.reshape(-1)
-    terminal = outcomes.terminal
+    terminal, num_rows = outcomes.terminal, outcomes.num_rows
     num_states, num_actions = np.uint64(len(V)), np.uint64(outcomes.costs.shape[1])
     extremes = NOTHING_SEEN
     for i in range(np.uint64(lo), np.uint64(hi)):
@@ -246,7 +250,7 @@ def gauss_seidel(outcomes, gamma, V, order, reverse, lo, hi):
         else:
             first = s * num_actions
             end = np.uint64(indptr[first])
-            for row in range(first, first + num_actions):
+            for row in range(first, first + np.uint64(num_rows[s])):
                 start = end
                 end = np.uint64(indptr[row + ONE])
                 if mask[row]:
@@ -282,8 +286,51 @@ def policy_sweep(outcomes, gamma, policy, V, out, lo, hi):
 
 
 @njit(cache=True, nogil=True)
+def _few_steps_to_terminal(outcomes, distances):
+    """Do what `steps_to_terminal` does if few steps lead everywhere; return whether they did.
+
+    Each pass finds the states one step farther away, for as long as these are many of those left.
+    """
+    indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
+    mask, terminal, num_rows = outcomes.mask.reshape(-1), outcomes.terminal, outcomes.num_rows
+    num_actions = outcomes.mask.shape[1]
+    left = 0
+    for s in range(len(distances)):
+        distances[s] = 0 if terminal[s] else -1
+        left += 0 if terminal[s] else 1
+    steps = 0
+    while left > 0:
+        found = 0
+        for s in range(len(distances)):
+            if distances[s] >= 0:
+                continue
+            row, end = s * num_actions, s * num_actions + num_rows[s]
+            while row < end:
+                entry, last = np.uint64(indptr[row]), np.uint64(indptr[row + 1])
+                if mask[row]:
+                    while entry < last and not (
+                        distances[indices[entry]] == steps and probabilities[entry] > 0.0
+                    ):
+                        entry += ONE
+                    if entry < last:
+                        distances[s] = steps + 1
+                        found += 1
+                        break
+                row += 1
+        if found == 0:
+            break
+        left -= found
+        if found < _MANY_FOUND * left:
+            return False
+        steps += 1
+    return True
+
+
+@njit(cache=True, nogil=True)
 def steps_to_terminal(outcomes, distances):
     """Write the fewest steps from each state to a terminal one, -1 where there is no way."""
+    if _few_steps_to_terminal(outcomes, distances):
+        return
     indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
     mask, terminal = outcomes.mask, outcomes.terminal
     num_states, num_actions = mask.shape
@@ -364,16 +411,23 @@ def clear_actions(outcomes, gamma, V, slack, policy, lo, hi):
 @njit(cache=True, nogil=True)
 def greedy(outcomes, gamma, V, distances, margins, policy, lo, hi):
     """Write an action where the policy has none, as `Engine.greedy` says; margins: slack, tie."""
-    indptr, mask = outcomes.indptr, outcomes.mask
-    num_actions = mask.shape[1]
+    indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
+    num_actions = outcomes.mask.shape[1]
+    slack = margins[0]
     Q = np.empty(num_actions)
     steps = np.empty(num_actions)
     for s in range(lo, hi):
         if policy[s] >= 0:
             continue
         _actions(outcomes, gamma, V, s, Q)
+        best = np.inf
         for a in range(num_actions):
-            if mask[s, a]:
+            best = Q[a] if Q[a] < best else best
+        # Of worse actions it does not matter where they lead.
+        limit = min(best + slack, LARGEST)
+        for a in range(num_actions):
+            if Q[a] <= limit:
                 row = s * num_actions + a
-                steps[a] = mean(outcomes, distances, None, indptr[row], indptr[row + 1])
+                start, end = np.uint64(indptr[row]), np.uint64(indptr[row + 1])
+                steps[a] = row_mean(indices, probabilities, distances, None, start, end)
         policy[s] = pick(Q, steps, margins)

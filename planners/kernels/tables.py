@@ -9,6 +9,7 @@ each entry, since it would count from the end, and that takes as long as the sum
 
 from __future__ import annotations
 
+import weakref
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -18,7 +19,12 @@ from numpy.typing import NDArray
 from aggmaze.arrays import readonly
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
-from planners.kernels.pieces import value_of
+from planners.kernels.pieces import ONE, value_of
+
+# Rows of at least so many entries are summed up four entries at a time: one sum alone waits for
+# each addition.
+_LONG = np.uint64(16)
+_TWO, _THREE, _FOUR = np.uint64(2), np.uint64(3), np.uint64(4)
 
 #: Entries of a table from which it stays in no cache of a core's own between two sweeps.
 MANY_ENTRIES = 1 << 20
@@ -79,6 +85,9 @@ class Outcomes(NamedTuple):
     mask : ndarray of bool, shape (S, A)
         Whether an action is available.
     terminal : ndarray of bool, shape (S,)
+    num_rows : ndarray of int32, shape (S,)
+        How many rows of each state there are up to its last available action, which are all that
+        need to be read.
     """
 
     indptr: NDArray[np.int64]
@@ -87,6 +96,7 @@ class Outcomes(NamedTuple):
     costs: NDArray[np.float64]
     mask: NDArray[np.bool_]
     terminal: NDArray[np.bool_]
+    num_rows: NDArray[np.int32]
 
 
 Tables = Moves | Outcomes
@@ -115,15 +125,37 @@ def outcomes_of(model: TabularMDP, costs: NDArray[np.float64] | None = None) -> 
     costs : ndarray of float, shape (S, A), optional
         In the place of its own.
     """
-    matrix = model.transitions
-    return Outcomes(
-        readonly(matrix.indptr.astype(np.int64, copy=False)),
-        readonly(matrix.indices.astype(np.int32, copy=False)),
-        readonly(matrix.data),
-        readonly(model.costs if costs is None else costs),
-        readonly(model.action_mask),
-        readonly(model.terminal),
-    )
+    tables = _outcomes.get(model)
+    if tables is None:
+        matrix = model.transitions
+        num_rows = np.empty(model.num_states, dtype=np.int32)
+        _count_rows(readonly(model.action_mask), num_rows)
+        tables = Outcomes(
+            readonly(matrix.indptr.astype(np.int64, copy=False)),
+            readonly(matrix.indices.astype(np.int32, copy=False)),
+            readonly(matrix.data),
+            readonly(model.costs),
+            readonly(model.action_mask),
+            readonly(model.terminal),
+            readonly(num_rows),
+        )
+        _outcomes[model] = tables
+    return tables if costs is None else tables._replace(costs=readonly(costs))
+
+
+# Those of models that are in use: one solve asks for them several times.
+_outcomes: weakref.WeakKeyDictionary[TabularMDP, Outcomes] = weakref.WeakKeyDictionary()
+
+
+@njit(cache=True, nogil=True)
+def _count_rows(mask, num_rows):
+    """Write how many rows of each state there are up to its last available action."""
+    num_states, num_actions = mask.shape
+    for s in range(num_states):
+        count = num_actions
+        while count > 0 and not mask[s, count - 1]:
+            count -= 1
+        num_rows[s] = count
 
 
 def unsigned(tables: _Layout) -> _Layout:
@@ -134,12 +166,22 @@ def unsigned(tables: _Layout) -> _Layout:
 
 
 @njit(cache=True, inline="always")
-def mean(outcomes, V, labels, start, end):
-    """Return the mean value over the outcomes from ``start`` to ``end``."""
-    indices, probabilities = outcomes.indices, outcomes.probabilities
+def row_mean(indices, probabilities, V, labels, start, end):
+    """Return the mean value over the outcomes from ``start`` to ``end``, both np.uint64."""
     total = 0.0
-    for entry in range(np.uint64(start), np.uint64(end)):
+    entry = start
+    if end - start >= _LONG:
+        one = two = three = 0.0
+        while entry + _THREE < end:
+            total += probabilities[entry] * value_of(V, labels, indices[entry])
+            one += probabilities[entry + ONE] * value_of(V, labels, indices[entry + ONE])
+            two += probabilities[entry + _TWO] * value_of(V, labels, indices[entry + _TWO])
+            three += probabilities[entry + _THREE] * value_of(V, labels, indices[entry + _THREE])
+            entry += _FOUR
+        total = (total + one) + (two + three)
+    while entry < end:
         total += probabilities[entry] * value_of(V, labels, indices[entry])
+        entry += ONE
     return total
 
 

@@ -10,12 +10,25 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from planners.kernels.pieces import greater
+
 Vector = NDArray[np.float64]
 
 
 def sup_norm(vector: Vector) -> float:
     """Return the sup norm, NaN where an entry is."""
-    return float(max(-vector.min(), vector.max()))
+    return float(_sup_norm(vector))
+
+
+@njit(cache=True, nogil=True)
+def _sup_norm(vector):
+    """Return the sup norm; what is no number is looked for apart, so that both go by vectors."""
+    largest = 0.0
+    num_bad = 0
+    for i in range(len(vector)):
+        num_bad += 1 if vector[i] != vector[i] else 0
+        largest = greater(abs(vector[i]), largest)
+    return np.nan if num_bad > 0 else largest
 
 
 @njit(cache=True, nogil=True)

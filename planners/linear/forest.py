@@ -365,7 +365,7 @@ def _load_moves(moves, actions, gamma, V, places, factor, rest, residual):
 @njit(cache=True, nogil=True)
 def _load_outcomes(outcomes, actions, gamma, V, places, factor, rest, residual):
     """Write the equations of a policy; return the number of entries of N."""
-    indptr, indices, probabilities, costs, _, terminal = outcomes
+    indptr, indices, probabilities, costs, _, terminal, _ = outcomes
     states, rank, pivots, starts = places.states, places.rank, factor.pivot, rest.starts
     factor.up[:] = 0.0
     factor.down[:] = 0.0

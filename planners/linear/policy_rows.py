@@ -35,6 +35,9 @@ Packed = NDArray[Any]
 # How many entries a kernel goes over before it comes back, and how many ahead rows are read that
 # are too large for the caches.
 _MOST_WORK, _AHEAD = 1 << 21, np.uint64(512)
+# What an entry counts for where work is shared out: sweeps follow each other so closely that
+# threads need not be woken up, and less work is worth sharing than elsewhere.
+_ENTRY_WORK = 3
 _LANES = np.uint64(LANES)
 # Numbers that processors multiply by one instruction where they lie side by side.
 _VECTOR = 4
@@ -163,9 +166,7 @@ class PackedPolicy:
         self._checkpoint()
         slices = self._slices
         arguments = (slices.offsets, slices.columns, slices.values, self._num_states)
-        ranges = self._over_slices(
-            lambda lo, hi: _sweep(*arguments, start, vector, out, lo, hi), self.num_entries
-        )
+        ranges = self._over_slices(lambda lo, hi: _sweep(*arguments, start, vector, out, lo, hi))
         low, high = zip(*ranges, strict=True)
         return Range(float(min(low)), float(max(high)))
 
@@ -196,7 +197,7 @@ class PackedPolicy:
         """
         done = 0
         change = Range(-np.inf, np.inf)
-        if num_blocks(len(self._slices.offsets) - 1, self._num_threads, self.num_entries) > 1:
+        if num_blocks(self._num_slices, self._num_threads, self._work) > 1:
             while done < most and not _small(change, goal, spans):
                 change = self.sweep(start, *vectors)
                 vectors = vectors[::-1]
@@ -251,11 +252,20 @@ class PackedPolicy:
 
     def _fill(self, policy: NDArray[np.int32]) -> bool:
         arguments = (self._tables, self._gamma, policy, self._solve_loops, self._slices)
-        filled = self._over_slices(lambda lo, hi: self._pack(*arguments, lo, hi), self.num_entries)
+        filled = self._over_slices(lambda lo, hi: self._pack(*arguments, lo, hi))
         return all(filled)
 
-    def _over_slices(self, kernel: Callable[[int, int], Any], work: int) -> list[Any]:
-        return over_blocks(kernel, len(self._slices.offsets) - 1, self._num_threads, work)
+    def _over_slices(self, kernel: Callable[[int, int], Any]) -> list[Any]:
+        return over_blocks(kernel, self._num_slices, self._num_threads, self._work)
+
+    @property
+    def _num_slices(self) -> int:
+        return len(self._slices.offsets) - 1
+
+    @property
+    def _work(self) -> int:
+        """What going over all entries counts for."""
+        return _ENTRY_WORK * self.num_entries
 
 
 def add_scaled(vector: Packed, scale: float, constant: float, V: NDArray[np.float64]) -> Range:

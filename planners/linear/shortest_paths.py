@@ -296,7 +296,7 @@ def _survey_outcomes(outcomes, likely):
     Returns in how many states no action that leads elsewhere costs less than nothing, how many can
     be left, and by how many actions.
     """
-    indptr, indices, probabilities, costs, mask, terminal = outcomes
+    indptr, indices, probabilities, costs, mask, terminal, _ = outcomes
     num_costly = 0
     num_leaving = 0
     num_ways = 0

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.sparse.linalg import spsolve
 
 import aggmaze
@@ -373,6 +373,37 @@ def test_steps_to_terminal_are_those_of_available_moves() -> None:
     assert steps_to_terminal(model).tolist() == [0, -1, -1, -1]
     tabular, _ = chain([{}, {0: 0.001, 2: 0.999}, {3: 1.0}, {1: 1.0}])
     assert steps_to_terminal(tabular).tolist() == [0, 1, 3, 2]
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    num_states=st.integers(2, 60),
+    reach=st.integers(1, 60),
+    num_ends=st.integers(0, 2),
+)
+def test_steps_to_terminal_in_models_of_any_width(
+    seed: int, num_states: int, reach: int, num_ends: int
+) -> None:
+    """A reach of one makes a line; actions may be masked, and outcomes without probability."""
+    rng = np.random.default_rng(seed)
+    P = np.zeros((num_states, 3, num_states))
+    graph = np.zeros((num_states, num_states))
+    mask = rng.random((num_states, 3)) < 0.7
+    mask[np.arange(num_states), rng.integers(3, size=num_states)] = True
+    terminal = np.arange(num_states) < num_ends
+    mask[terminal] = True
+    for s, a in np.ndindex(num_states, 3):
+        steps = rng.integers(-reach, reach + 1, size=2)
+        P[s, a, [s] if terminal[s] else np.clip(s + steps, 0, num_states - 1)] = 1.0
+        P[s, a] /= P[s, a].sum()
+        graph[P[s, a] > 0, s] = 1.0 if mask[s, a] else graph[P[s, a] > 0, s]
+    costs = np.where(terminal[:, np.newaxis], 0.0, np.ones((num_states, 3)))
+    model = TabularMDP.from_matrices(P, costs=costs, action_mask=mask, terminal=terminal)
+    expected = np.full(num_states, -1)
+    if num_ends:
+        found = dijkstra(graph, indices=np.arange(num_ends), unweighted=True).min(axis=0)
+        expected[np.isfinite(found)] = found[np.isfinite(found)]
+    np.testing.assert_array_equal(steps_to_terminal(model), expected)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import gc
+import math
+import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 
-from aggmaze import MoveMDP
+from aggmaze import MoveMDP, TabularMDP
 from aggmaze.grid import Grid
 from aggmaze.recipes import StandardRecipe, TerrainRecipe, maze_model
 from planners import bellman
 from planners.bellman import MoveEngine, SparseEngine, local_engine
 from planners.engine import Sweep
 from planners.kernels import moves
+from planners.kernels.tables import outcomes_of
+from planners.kernels.vectors import sup_norm
 from tests.planners.reference import Array, random_moves, random_tabular
 
 GAMMA = 0.97
@@ -168,19 +173,79 @@ def test_windows_stay_inside_the_model() -> None:
     assert (windows(MoveMDP(successors, costs))[:, 0] == 300).all()
 
 
+def row_mean(shares: Array, following: Array) -> float:
+    """Return the mean over a row, summed from its begin, or from 16 entries on in four sums."""
+    products = shares * following
+    whole = len(products) - len(products) % 4 if len(products) >= 16 else 0
+    sums = [0.0] * 4
+    for i in range(whole):
+        sums[i % 4] += products[i]
+    total = (sums[0] + sums[1]) + (sums[2] + sums[3])
+    for product in products[whole:]:
+        total += product
+    return float(total)
+
+
+@pytest.mark.parametrize("successors", [3, 15, 16, 18, 23])
 @pytest.mark.parametrize("seed", range(3))
-def test_sweeps_of_general_models(seed: int) -> None:
-    model = random_tabular(seed, 60, 4, terminals=3)
+def test_sweeps_of_general_models(seed: int, successors: int) -> None:
+    model = random_tabular(seed, 60, 4, terminals=3, successors=successors)
     V = values(60)
     matrix = model.transitions
     expected, actions = np.zeros(60), np.zeros(60, dtype=np.int64)
+    Q = np.full((60, 4), np.inf)
     for s in np.flatnonzero(~model.terminal):
-        Q = np.full(4, np.inf)
         for a in np.flatnonzero(model.action_mask[s]):
             row = slice(matrix.indptr[4 * s + a], matrix.indptr[4 * s + a + 1])
-            mean = 0.0
-            for probability, following in zip(matrix.data[row], matrix.indices[row], strict=True):
-                mean += probability * V[following]
-            Q[a] = model.costs[s, a] + GAMMA * mean
-        expected[s], actions[s] = Q.min(), Q.argmin()
-    check_sweep(SparseEngine(model, GAMMA, 1), V, expected, actions)
+            mean = row_mean(matrix.data[row], V[matrix.indices[row]])
+            Q[s, a] = model.costs[s, a] + GAMMA * mean
+        expected[s], actions[s] = Q[s].min(), Q[s].argmin()
+    Q[model.terminal] = 0.0
+    engine = SparseEngine(model, GAMMA, 1)
+    check_sweep(engine, V, expected, actions)
+    assert same_bits(engine.q_values(V), Q)
+    out = np.empty(60)
+    _, reading = engine.read(V, out)
+    assert same_bits(out, expected)
+    assert reading is not None
+    np.testing.assert_array_equal(reading.actions, actions)
+    available = np.arange(4) < outcomes_of(model).num_rows[:, np.newaxis]
+    assert not (model.action_mask & ~available).any()
+    assert model.action_mask[np.arange(60), outcomes_of(model).num_rows - 1].all()
+
+
+def test_the_largest_cost_is_one_of_an_available_action() -> None:
+    """Whatever the others cost, though it be no number."""
+    costs = np.array([[1.0, np.nan, -3.0], [-np.inf, 2.0, np.nan]])
+    model = TabularMDP.from_matrices(
+        np.full((2, 3, 2), 0.5), costs=costs, action_mask=np.isfinite(costs)
+    )
+    assert SparseEngine(model, GAMMA, 1).max_cost == 3.0
+
+
+def test_tables_go_when_their_model_does() -> None:
+    model = random_tabular(0, 5, 2)
+    assert outcomes_of(model) is outcomes_of(model)
+    costs = np.zeros((5, 2))
+    assert outcomes_of(model, costs).costs.base is costs
+    room = weakref.ref(outcomes_of(model).num_rows)
+    del model
+    gc.collect()
+    assert room() is None
+
+
+@pytest.mark.parametrize("size", [1, 3, 64, 1001])
+def test_sup_norm(size: int) -> None:
+    vector = np.random.default_rng(size).normal(size=size)
+    assert sup_norm(vector) == np.abs(vector).max()
+    assert sup_norm(-np.abs(vector)) == np.abs(vector).max()
+    for place in {0, size // 2, size - 1}:
+        for bad in (math.inf, -math.inf):
+            spoilt = vector.copy()
+            spoilt[place] = bad
+            assert sup_norm(spoilt) == math.inf
+            spoilt[0] = math.nan
+            assert math.isnan(sup_norm(spoilt))
+        spoilt[:] = vector
+        spoilt[place] = math.nan
+        assert math.isnan(sup_norm(spoilt))
