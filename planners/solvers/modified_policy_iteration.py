@@ -83,7 +83,7 @@ _LONG_HORIZON = 50.0
 _FIRST_TRIAL, _LATE_TRIAL, _MOST_ELIMINATION = 30.0, 120.0, 15
 # Sweeps, or steps of GMRES, that a correction lacks where elimination in many levels is less work,
 # after so much work in slow corrections; how far that goes, in how many steps at most.
-_MANY_AHEAD, _MANY_BEFORE = 1200.0, 600.0
+_MANY_AHEAD, _MANY_BEFORE = 1200.0, 800.0
 _LEAST_REDUCTION, _MOST_STEPS = 1e-2, 15
 
 # Plain rounds the first time that corrections come no further.
