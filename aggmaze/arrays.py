@@ -1,11 +1,25 @@
-"""Arrays that nobody can write to any more."""
+"""Arrays that nobody can write to any more, and large ones piece by piece."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+# Rows that are looked at together: what is written of them is still in the cache when it is read.
+_PIECE = 1 << 14
+
+
+def pieces(num_rows: int) -> Iterator[slice]:
+    """Return slices that cover the rows of an array, each few enough for temporaries in the cache.
+
+    Parameters
+    ----------
+    num_rows : int
+    """
+    return (slice(lo, lo + _PIECE) for lo in range(0, num_rows, _PIECE))
 
 
 def own(values: ArrayLike, dtype: DTypeLike) -> NDArray[Any]:

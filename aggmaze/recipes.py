@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.arrays import lock
+from aggmaze.arrays import lock, pieces
 from aggmaze.checks import (
     check_chance,
     check_choice,
@@ -255,11 +255,13 @@ def maze_model(
     initial = start_distribution(layout.grid, layout.goal, layout.blocked, start)
     successors, _ = layout.grid.neighbours()
     costs = recipe.move_costs(layout, successors)
-    costs *= float(cost_scale)
+    if cost_scale != 1.0:
+        costs *= float(cost_scale)
     available = layout.available()
     available[layout.goal] = False
-    np.copyto(costs, np.inf, where=~available)
-    return MoveMDP(lock(successors), lock(costs), p=p, initial=initial)
+    for piece in pieces(len(costs)):
+        costs[piece].reshape(-1)[np.flatnonzero(~available[piece])] = np.inf
+    return MoveMDP(lock(successors), lock(costs), p=p, initial=lock(initial))
 
 
 def start_distribution(

@@ -94,7 +94,7 @@ class TabularEnv(gym.Env[Any, Any]):
         self._model = model.validate()
         self._state = self._start_state = int(np.argmax(model.initial))
         self._table: GymP | None = None
-        self._mask = model.action_mask.astype(np.int8)
+        self._mask = model.action_mask.view(np.int8)
         starts = np.flatnonzero(model.initial)
         shares = model.initial[starts] if len(starts) > 1 else np.ones(1)
         below = np.concatenate([[0.0], np.cumsum(shares)[:-1]])

@@ -70,8 +70,10 @@ def check_terrain(terrain: str, smoothness: float | None) -> None:
 def scaled(field: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return a field shifted and stretched to [0, 1]; all 0 where there is no difference."""
     low, high = field.min(), field.max()
+    shifted = field - low
     # The range of equal heights is 0: keep them at 0.
-    return (field - low) / (high - low or 1.0)
+    shifted /= high - low or 1.0
+    return shifted
 
 
 def _smoothed(field: NDArray[np.float64], sigma: list[float]) -> NDArray[np.float64]:
@@ -80,7 +82,7 @@ def _smoothed(field: NDArray[np.float64], sigma: list[float]) -> NDArray[np.floa
         from scipy.ndimage import gaussian_filter  # which takes long to import
 
         return np.asarray(gaussian_filter(field, sigma, mode="reflect", truncate=_TRUNCATE))
-    from aggmaze.layouts.smoothing_kernels import correlate_columns, correlate_lines
+    from aggmaze.layouts.smoothing_kernels import correlate
 
     smoothed = np.empty_like(field)
     for axis, deviation in enumerate(sigma):
@@ -91,11 +93,8 @@ def _smoothed(field: NDArray[np.float64], sigma: list[float]) -> NDArray[np.floa
         weights = np.exp(-0.5 / (deviation * deviation) * steps**2)
         weights /= weights.sum()
         size = field.shape[axis]
-        if axis == field.ndim - 1:
-            correlate_lines(field.reshape(-1, size), weights, smoothed.reshape(-1, size))
-        else:
-            slabs = math.prod(field.shape[:axis]), size, math.prod(field.shape[axis + 1 :])
-            correlate_columns(field.reshape(slabs), weights, smoothed.reshape(slabs))
+        slabs = math.prod(field.shape[:axis]), size, math.prod(field.shape[axis + 1 :])
+        correlate(field.reshape(slabs), weights, smoothed.reshape(slabs))
         field, smoothed = smoothed, field
     return field
 

@@ -15,8 +15,8 @@ On such mazes no step of it is needed, and states are in order path by path, whi
 what belongs together.  Elsewhere they are in order of the steps that are left to them: then the
 next state seldom waits for the last, which makes half the time of a substitution.
 
-Of a row only where its moves lead is kept: how likely each is follows from the number of moves and
-the chosen one.  All that makes it a third of the time of `linear.chain` and of its memory.
+Of a row only where its moves lead is kept, the chosen one first: how likely each is follows from
+the number of moves.  All that makes it a third of the time of `linear.chain` and of its memory.
 
 A is an M-matrix.  With no fill added, ``A = M - N`` is a regular splitting, so that the plain
 iteration ``v + M^-1 (c - A v)`` rises from 0 towards the solution for costs that are not negative.
@@ -41,7 +41,7 @@ from planners.linear.bicgstab import bicgstab
 from planners.linear.paths import likely_moves, path_order
 
 # Share of the fill that is added to the pivots.
-_ADDED_FILL = 0.9
+_ADDED_FILL = 0.8
 # A round of BiCGSTAB ends where the mean square of the residual is down to the square of this part
 # of what is enough for its largest entry, since a few are larger by far; where it is down to the
 # next part of what it began with; or after so many steps.  Then it starts anew.
@@ -99,20 +99,24 @@ class MoveEquations:
         following, order = (np.empty(num_states, dtype=np.int32) for _ in range(2))
         likely_moves(moves, actions, following)
         path_order(following, order)
-        number = np.min_scalar_type(num_moves)
+        self._order, rank = order[::-1].copy(), np.empty(num_states, dtype=np.int32)
+        _find_rank(self._order, rank)
+        self._is_exact = not _has_fill(moves, rank)
+        if not self._is_exact:
+            _order_by_depth(following, order)
+            self._order[:] = order[::-1]
+            _find_rank(self._order, rank)
+        del following, order  # the rows may need the memory
         self._rows = _Rows(
-            np.empty((num_states, num_moves), dtype=np.int32),
-            np.empty(num_states, dtype=number),
-            np.empty(num_states, dtype=number),
+            np.empty((num_states, num_moves), dtype=np.uint32),
+            np.empty(num_states, dtype=np.min_scalar_type(num_moves)),
             gamma * moves.chosen,
             gamma * moves.every,
         )
-        self._pivots = np.empty(num_states)
-        self._load(order[::-1].copy())
-        self._is_exact = not _has_fill(self._rows)
-        if not self._is_exact:
-            _order_by_depth(following, order)
-            self._load(order[::-1].copy())
+        self._pivots, diagonal = np.empty(num_states), np.empty(num_states)
+        is_one = _load(moves, actions, self._order, rank, self._rows, diagonal)
+        # Where nothing stays in place a single entry stands for all.
+        self._diagonal = np.ones(1) if is_one else diagonal
         self._factor(_ADDED_FILL)
 
     def solve(
@@ -216,14 +220,6 @@ class MoveEquations:
             values, found = trial, following
         return values, found
 
-    def _load(self, order: NDArray[np.int32]) -> None:
-        """Write the rows of states in an order."""
-        self._order = order
-        diagonal = np.empty(len(order))
-        is_one = _load(self._moves, self._actions, order, self._rows, diagonal)
-        # Where nothing stays in place a single entry stands for all.
-        self._diagonal = np.ones(1) if is_one else diagonal
-
     def _factor(self, added_fill: float) -> None:
         _find_pivots(self._rows, self._diagonal, added_fill, self._pivots)
 
@@ -276,17 +272,16 @@ class _Rows(NamedTuple):
 
     Parameters
     ----------
-    columns : ndarray of int32, shape (S, M)
-        Where each move leads; its own row where it leads nowhere else.
-    counts, actions : ndarray of unsigned int, shape (S,)
-        How many moves are available, and which is chosen.
+    columns : ndarray of uint32, shape (S, M)
+        Where each move leads, the chosen one first; its own row where it leads nowhere else.
+    counts : ndarray of unsigned int, shape (S,)
+        How many moves are available.
     chosen, every : ndarray of float, shape (M + 1,)
         As in `Moves`, times gamma.
     """
 
-    columns: NDArray[np.int32]
+    columns: NDArray[np.uint32]
     counts: NDArray[Any]
-    actions: NDArray[Any]
     chosen: NDArray[np.float64]
     every: NDArray[np.float64]
 
@@ -315,54 +310,60 @@ def _order_by_depth(following, order):
 
 
 @njit(cache=True, nogil=True)
-def _load(moves, actions, order, rows, diagonal):
+def _find_rank(order, rank):
+    for k in range(len(order)):
+        rank[order[k]] = k
+
+
+@njit(cache=True, nogil=True)
+def _has_fill(moves, rank):
+    """Return whether elimination in order adds an entry: to a row from one that has two others."""
+    successors, costs = moves.successors, moves.costs
+    num_states, num_moves = costs.shape
+    for s in range(num_states):
+        for m in range(num_moves):
+            t = successors[s, m]
+            if costs[s, m] < np.inf and rank[t] < rank[s]:
+                for other in range(num_moves):
+                    u = successors[t, other]
+                    if costs[t, other] < np.inf and rank[u] > rank[t] and u != s:
+                        return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _load(moves, actions, order, rank, rows, diagonal):
     """Write the rows of the states in their order, and the diagonal of A.
 
     Returns whether that is 1 everywhere.
     """
     successors, costs = moves.successors, moves.costs
-    columns, counts, taken, chosen, every = rows
+    columns, counts, chosen, every = rows
     num_states, num_moves = columns.shape
-    rank = np.empty(num_states, dtype=np.int32)
-    for k in range(num_states):
-        rank[order[k]] = k
     is_one = True
     for k in range(num_states):
         s = order[k]
+        action = actions[s]
         n = num_available(costs, s)
         entry = 1.0
         for m in range(num_moves):
+            # The chosen move changes places with the first.
+            place = 0 if m == action else (action if m == 0 else m)
             available = costs[s, m] < np.inf
             column = rank[successors[s, m]] if available else k
-            columns[k, m] = column
+            columns[k, place] = column
             if available and column == k:
-                entry -= weight(chosen, every, n, m, actions[s])
+                entry -= weight(chosen, every, n, place, 0)
         counts[k] = n
-        taken[k] = actions[s]
         diagonal[k] = entry
         is_one = is_one and entry == 1.0
     return is_one
 
 
 @njit(cache=True, nogil=True)
-def _has_fill(rows):
-    """Return whether elimination in order adds an entry: to a row from one that has two others."""
-    columns = rows.columns
-    num_states, num_moves = columns.shape
-    for k in range(num_states):
-        for m in range(num_moves):
-            j = columns[k, m]
-            if j < k:
-                for other in range(num_moves):
-                    if columns[j, other] > j and columns[j, other] != k:
-                        return True
-    return False
-
-
-@njit(cache=True, nogil=True)
 def _find_pivots(rows, diagonal, added_fill, pivots):
     """Write the inverses of the pivots d."""
-    columns, counts, actions, chosen, every = rows
+    columns, counts, chosen, every = rows
     num_states, num_moves = columns.shape
     stride = 1 if len(diagonal) > 1 else 0
     for k in range(num_states):
@@ -374,13 +375,37 @@ def _find_pivots(rows, diagonal, added_fill, pivots):
                 fill = 0.0
                 for other in range(num_moves):
                     column = columns[j, other]
-                    entry = weight(chosen, every, counts[j], other, actions[j])
+                    entry = weight(chosen, every, counts[j], other, 0)
                     back += entry if column == k else 0.0
                     fill += entry if column > j and column != k else 0.0
-                entry = weight(chosen, every, counts[k], m, actions[k])
+                entry = weight(chosen, every, counts[k], m, 0)
                 pivot -= entry * pivots[j] * (back + added_fill * fill)
         # Positive, but for rounding where gamma is 1.
         pivots[k] = 1.0 / max(pivot, UNIT_ROUNDOFF)
+
+
+@njit(cache=True, inline="always")
+def _sum_before(columns, chosen, every, n, k, out):
+    """Return the row of L of state k, which has n moves, times ``out``."""
+    j = columns[k, 0]
+    of_chosen = out[j] if j < k else 0.0
+    total = of_chosen
+    for m in range(1, columns.shape[1]):
+        j = columns[k, m]
+        total += out[j] if j < k else 0.0
+    return every[n] * total + chosen[n] * of_chosen
+
+
+@njit(cache=True, inline="always")
+def _sum_behind(columns, chosen, every, n, k, out):
+    """Return the row of U of state k, which has n moves, times ``out``."""
+    j = columns[k, 0]
+    of_chosen = out[j] if j > k else 0.0
+    total = of_chosen
+    for m in range(1, columns.shape[1]):
+        j = columns[k, m]
+        total += out[j] if j > k else 0.0
+    return every[n] * total + chosen[n] * of_chosen
 
 
 @njit(cache=True, nogil=True)
@@ -412,41 +437,33 @@ def _find_residual(moves, actions, gamma, count_steps, V, out):
 @njit(cache=True, nogil=True)
 def _forward(rows, pivots, order, right, out):
     """Write ``(d - L)^-1 right``, where ``right`` is in the order of the states."""
-    columns, counts, actions, chosen, every = rows
+    columns, counts, chosen, every = rows
     for k in range(len(out)):
-        n, action = counts[k], actions[k]
-        total = right[order[k]]
-        for m in range(columns.shape[1]):
-            j = columns[k, m]
-            total += weight(chosen, every, n, m, action) * (out[j] if j < k else 0.0)
-        out[k] = pivots[k] * total
+        total = _sum_before(columns, chosen, every, counts[k], k, out)
+        out[k] = pivots[k] * (right[order[k]] + total)
 
 
 @njit(cache=True, nogil=True)
 def _backward(rows, pivots, y, out):
     """Write ``(d - U)^-1 d y``."""
-    columns, counts, actions, chosen, every = rows
+    columns, counts, chosen, every = rows
     for k in range(len(out) - 1, -1, -1):
-        n, action = counts[k], actions[k]
-        total = 0.0
-        for m in range(columns.shape[1]):
-            j = columns[k, m]
-            total += weight(chosen, every, n, m, action) * (out[j] if j > k else 0.0)
+        total = _sum_behind(columns, chosen, every, counts[k], k, out)
         out[k] = y[k] + pivots[k] * total
 
 
 @njit(cache=True, nogil=True)
 def _apply_forward(rows, diagonal, pivots, y, t, out):
     """Write ``t + (d - L)^-1 (d y + (D - 2 d) t)``."""
-    columns, counts, actions, chosen, every = rows
+    columns, counts, chosen, every = rows
     stride = 1 if len(diagonal) > 1 else 0
     for k in range(len(out)):
-        n, action = counts[k], actions[k]
-        total = (diagonal[stride * k] - 2.0 / pivots[k]) * t[k]
-        for m in range(columns.shape[1]):
-            j = columns[k, m]
-            total += weight(chosen, every, n, m, action) * (out[j] - t[j] if j < k else 0.0)
-        out[k] = t[k] + (y[k] + pivots[k] * total)
+        total = _sum_before(columns, chosen, every, counts[k], k, out)
+        total += diagonal[stride * k] * t[k]
+        out[k] = (y[k] - 2.0 * t[k]) + pivots[k] * total
+    # Afterwards, so that what is read of other states is one number each.
+    for k in range(len(out)):
+        out[k] += t[k]
 
 
 @njit(cache=True, nogil=True)

@@ -21,8 +21,13 @@ from aggmaze.grid import Grid
 from aggmaze.layouts.given_heights import heights_from_image, layout_from_heights
 from aggmaze.layouts.heights import HURST, TERRAINS, heights
 from aggmaze.layouts.layout import Layout, open_passages
-from aggmaze.layouts.spanning_tree import GENERATORS, open_loops
-from aggmaze.layouts.tree_kernels import join_by_edges
+from aggmaze.layouts.spanning_tree import (
+    GENERATORS,
+    _draws_below,
+    kruskal,
+    open_loops,
+    shuffled_places,
+)
 from tests.strategies import grids, seeds
 
 generators = pytest.mark.parametrize("generator", GENERATORS)
@@ -512,7 +517,9 @@ def test_what_the_caller_does_to_its_arrays_changes_no_layout() -> None:
 # Kernels of large mazes.
 
 
-@pytest.mark.parametrize("shape", [(1,), (7,), (300,), (5, 9), (131, 260), (3, 4, 5), (140, 2, 3)])
+@pytest.mark.parametrize(
+    "shape", [(1,), (7,), (300,), (9000,), (5, 9), (131, 260), (3, 4, 5), (140, 2, 3)]
+)
 @pytest.mark.parametrize("smoothness", [None, 0.0, 0.1, 0.4, 3.3, 21.0])
 def test_smoothing_kernels_give_the_bits_of_scipy(
     shape: tuple[int, ...], smoothness: float | None, monkeypatch: pytest.MonkeyPatch
@@ -528,11 +535,15 @@ def test_smoothing_kernels_give_the_bits_of_scipy(
         np.testing.assert_array_equal(found, expected.reshape(-1))
 
 
-@pytest.mark.parametrize("shape", [(2, 2), (40, 31), (9, 8, 7), (500,)])
-def test_edges_are_joined_as_by_plain_python(shape: tuple[int, ...]) -> None:
-    grid = Grid(shape)
+@pytest.mark.parametrize("shape", [(1,), (2, 2), (1, 7), (40, 31), (9, 8, 7), (500,), (2,) * 6])
+def test_edges_are_joined_in_the_order_of_a_shuffle_as_by_plain_python(
+    shape: tuple[int, ...],
+) -> None:
+    grid, rng = Grid(shape), np.random.default_rng(3)
+    found = kruskal(grid, rng)
+    plain = np.random.default_rng(3)
     edges = np.flatnonzero(open_passages(grid))
-    np.random.default_rng(3).shuffle(edges)
+    plain.shuffle(edges)
     label = list(range(grid.num_states))
     expected = np.zeros((grid.num_states, grid.num_dims), dtype=bool)
     for edge in edges.tolist():
@@ -541,8 +552,37 @@ def test_edges_are_joined_as_by_plain_python(shape: tuple[int, ...]) -> None:
         if one != other:
             expected[state, axis] = True
             label = [one if place == other else place for place in label]
-    found = join_by_edges(edges, np.array(grid.strides), grid.num_states)
     np.testing.assert_array_equal(found, expected)
-    # Too few edges to join all are joined all the same.
-    few = join_by_edges(edges[:2], np.array(grid.strides), grid.num_states)
-    assert few.sum() == min(2, len(edges))
+    assert rng.bit_generator.state == plain.bit_generator.state
+
+
+@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.MT19937, np.random.SFC64])
+@given(count=st.integers(0, 300) | st.sampled_from([4095, 4096, 4097, 65536, 300_000]), seed=seeds)
+def test_things_end_up_where_a_shuffle_puts_them(
+    bits: type[np.random.BitGenerator], count: int, seed: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for least in (1, 1 << 12):
+            patch.setattr("aggmaze.layouts.spanning_tree._LEAST_COUNT", least)
+            rng, plain = (np.random.Generator(bits(seed)) for _ in range(2))
+            # Half a draw may be left over from before.
+            for each in (rng, plain):
+                each.integers(0, 9, size=seed % 2, dtype=np.uint32)
+            things = np.arange(count)
+            plain.shuffle(things)
+            places = shuffled_places(count, rng)
+            np.testing.assert_array_equal(things[places], np.arange(count))
+            assert rng.random() == plain.random()
+            assert rng.integers(2**32, dtype=np.uint32) == plain.integers(2**32, dtype=np.uint32)
+
+
+@pytest.mark.parametrize(
+    ("top", "dtype", "size"),
+    [(1, np.uint32, 1), (2**32 - 1, np.uint32, 1 << 18), (2**32 + 6, np.uint64, 7)],
+)
+def test_wide_places_take_wide_draws(top: int, dtype: type[np.generic], size: int) -> None:
+    draws = _draws_below(top, np.random.default_rng(0))
+    assert draws.dtype == dtype
+    raw = np.random.PCG64(0).random_raw(len(draws) if dtype is np.uint64 else -(-size // 2))
+    np.testing.assert_array_equal(draws, np.asarray(raw).view(dtype)[:size])
+    assert len(draws) == size
