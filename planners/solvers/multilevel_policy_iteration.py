@@ -58,8 +58,8 @@ class MultilevelPolicyIterationOptions:
     Parameters
     ----------
     start : {"auto", "coarse", "given"}
-        ``"coarse"`` begins on coarser models, ``"given"`` with ``V0``, and ``"auto"`` with ``V0``
-        where that is not 0.
+        ``"coarse"`` begins on coarser models, ``"given"`` with ``V0``, which is 0 where none is
+        given, and ``"auto"`` with ``V0`` where that is not 0, else on coarser models.
     num_sweeps : int
         Full sweeps after a correction, at least 1.
     """
