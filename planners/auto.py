@@ -79,11 +79,12 @@ def choose(model: Model, tol: float | None = None) -> Choice:
             return Choice(
                 "forest_policy_iteration", f"a {grid} where moves slip often (p = {found.p:g})"
             )
-        if found.p == 1 and len(found.shape) == 2 and tol is not None and tol < _HIGH_ACCURACY:
-            return Choice(
-                "forest_policy_iteration",
-                f"an open {grid} where moves never slip, to an accuracy of {tol:g}",
-            )
+        if found.p == 1 and len(found.shape) == 2:
+            sure = f"an open {grid} where moves never slip"
+            if not found.has_absorbing_states:
+                return Choice("forest_policy_iteration", f"{sure} nor end")
+            if tol is not None and tol < _HIGH_ACCURACY:
+                return Choice("forest_policy_iteration", f"{sure}, to an accuracy of {tol:g}")
         return Choice("basin_aggregation", f"an open {grid}")
     share = f"likeliest outcomes carry {found.determinism:.0%} of the probability"
     if found.has_absorbing_states and (

@@ -288,7 +288,9 @@ class _Adaptive:
         self._shallow_sweeps = _SHALLOW_SWEEPS
         self._gmres: GMRES | None = None
         self._zeros = self._start
-        # Logarithms of the reduction for the work of a sweep, where it was tried.
+        # Logarithms of the reduction for the work of a sweep: of the last slow correction, and of GMRES
+        # and elimination where they were tried.
+        self._slow_speed = math.inf
         self._gmres_speed: float | None = None
         self._equations: PolicyEquations | None = None
         self._elimination_speed = 0.0
@@ -324,7 +326,9 @@ class _Adaptive:
             fastest = max(speed, self._gmres_speed or 0.0)
             left = math.log(self._size(increment) / goal)
             ahead = left / fastest if fastest > 0 else math.inf
-            in_levels = ahead >= _MANY_AHEAD and self._slow_work >= _MANY_BEFORE
+            # At the rate of a whole correction, since what a few steps show can be anything.
+            many = left >= _MANY_AHEAD * self._slow_speed
+            in_levels = many and self._slow_work >= _MANY_BEFORE
             if in_levels or self._pays(fastest, ahead):
                 most_work = None if in_levels else _MOST_ELIMINATION
                 work, found = self._eliminated(image - V, policy, most_work, fastest)
@@ -405,6 +409,7 @@ class _Adaptive:
         """Go on by what is faster, GMRES or sweeps of a speed; return the number of sweeps too."""
         self._num_slow += 1
         size, num_sweeps = self._size(increment), 0
+        first = size
         krylov = (
             self._gmres_speed is None
             or self._gmres_speed > speed
@@ -426,6 +431,8 @@ class _Adaptive:
                 speed = gained
             krylov = self._gmres_speed is not None and self._gmres_speed > speed
         self._slow_work += num_sweeps
+        if num_sweeps:
+            self._slow_speed = math.log(first / size) / num_sweeps if size > 0 else math.inf
         return increment, num_sweeps
 
     @property

@@ -68,6 +68,27 @@ def test_the_accuracy_asked_for_counts() -> None:
     assert "to an accuracy of 1e-09" in exact.reason
 
 
+@pytest.mark.parametrize(("p", "method"), [(1.0, FOREST), (0.9, BASINS)])
+def test_an_open_grid_without_an_end(p: float, method: str) -> None:
+    rows, columns = np.divmod(np.arange(400), 20)
+    moves = [(1, 0), (0, 1), (-1, 0), (0, -1)]
+    following = np.stack(
+        [
+            np.clip(rows + down, 0, 19) * 20 + np.clip(columns + right, 0, 19)
+            for down, right in moves
+        ],
+        axis=1,
+    )
+    prices = np.random.default_rng(0).random((400, 4))
+    prices[following == np.arange(400)[:, np.newaxis]] = np.inf
+    model = MoveMDP(following, prices, p=p)
+    result = planners.solve(model, gamma=0.99)
+    assert result.method == method
+    assert ("nor end" in result.reason) == (p == 1.0)
+    V, off = truth(dense(model), 0.99)
+    assert np.abs(result.values - V).max() <= result.bound + off
+
+
 def test_random_graphs() -> None:
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), (50, 2))

@@ -143,7 +143,7 @@ class TestBounds:
             ("_LATE_TRIAL", 0.0),
             ("_MOST_ELIMINATION", 10**6),
             ("_MANY_BEFORE", math.inf if exactly else 0.0),
-            ("_MANY_AHEAD", 0.0),
+            ("_MANY_AHEAD", -1.0e9),
         ):
             monkeypatch.setattr(modified_policy_iteration, name, value)
         monkeypatch.setattr(policy_equations, "_surely_fills_in", lambda matrix: False)
