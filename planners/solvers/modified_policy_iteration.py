@@ -288,8 +288,8 @@ class _Adaptive:
         self._shallow_sweeps = _SHALLOW_SWEEPS
         self._gmres: GMRES | None = None
         self._zeros = self._start
-        # Logarithms of the reduction for the work of a sweep: of the last slow correction, and of GMRES
-        # and elimination where they were tried.
+        # Logarithms of the reduction for the work of a sweep: of the last slow correction, and of
+        # GMRES and elimination where they were tried.
         self._slow_speed = math.inf
         self._gmres_speed: float | None = None
         self._equations: PolicyEquations | None = None
