@@ -12,9 +12,10 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import math
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -427,6 +428,26 @@ def figure(results: Results, path: Path) -> None:
     plt.close(fig)
 
 
+def _shortened(rows: Sequence[Row]) -> str:
+    """Return the runs as CSV: numbers to four digits, and nothing for those that are none."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _short(cell) for name, cell in row.items()} for row in rows)
+    return out.getvalue()
+
+
+def _short(cell: str) -> str:
+    """Return a cell with a fraction to four digits, and others as they are."""
+    try:
+        number = float(cell)
+    except ValueError:
+        return cell
+    if math.isnan(number):
+        return ""
+    return f"{number:.4g}" if "." in cell or "e" in cell else cell
+
+
 def main() -> None:
     """Write the page, the figure and the CSV."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
@@ -440,7 +461,7 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "benchmarks.md").write_text(page(results, arguments.folder))
     figure(results, arguments.out / "benchmarks.png")
-    shutil.copyfile(arguments.folder / "runs.csv", arguments.out / "benchmarks.csv")
+    (arguments.out / "benchmarks.csv").write_text(_shortened(rows))
     print(arguments.out / "benchmarks.md")
 
 
