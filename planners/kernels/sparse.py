@@ -24,7 +24,7 @@ from planners.kernels.pieces import (
     seen,
     seen_by_vectors,
 )
-from planners.kernels.tables import MANY_ENTRIES, row_mean
+from planners.kernels.tables import MANY_ENTRIES, apart, row_mean
 
 # Tables are read so many entries ahead, where they are too large for the caches, by pieces that
 # are sure to touch each line of them.
@@ -254,14 +254,7 @@ def gauss_seidel(outcomes, gamma, V, order, reverse, lo, hi):
                 start = end
                 end = np.uint64(indptr[row + ONE])
                 if mask[row]:
-                    elsewhere = 0.0
-                    stay = 0.0
-                    for entry in range(start, end):
-                        following = indices[entry]
-                        if following == s:
-                            stay += probabilities[entry]
-                        else:
-                            elsewhere += probabilities[entry] * V[following]
+                    elsewhere, stay = apart(indices, probabilities, V, s, start, end)
                     q = costs[row] + gamma * elsewhere
                     if stay > 0.0:
                         q /= 1.0 - gamma * stay

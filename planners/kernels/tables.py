@@ -166,6 +166,19 @@ def unsigned(tables: _Layout) -> _Layout:
 
 
 @njit(cache=True, inline="always")
+def apart(indices, probabilities, V, s, start, end):
+    """Return the part of the mean value over a row of s that other states have, and its loops."""
+    elsewhere, stay = 0.0, 0.0
+    for entry in range(start, end):
+        following = indices[entry]
+        if following == s:
+            stay += probabilities[entry]
+        else:
+            elsewhere += probabilities[entry] * V[following]
+    return elsewhere, stay
+
+
+@njit(cache=True, inline="always")
 def row_mean(indices, probabilities, V, labels, start, end):
     """Return the mean value over the outcomes from ``start`` to ``end``, both np.uint64."""
     total = 0.0

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -148,14 +149,22 @@ def analyse(
     if not _tree(pair_starts, neighbours, order, most_natural, parents, counts):
         if foreseen_operations(pair_starts, neighbours) > most_operations:
             return None
-        found = _order(
-            pair_starts,
-            neighbours,
-            dense,
-            most_entries=most_below,
-            most_operations=most_operations,
-            checkpoint=checkpoint,
-        )
+
+        def ordered(part: float, starts: Any, near: Any) -> NDArray[np.int32] | None:
+            return minimum_degree(
+                starts,
+                near,
+                dense,
+                most_entries=math.ceil(part * most_below),
+                most_operations=math.ceil(part * most_operations),
+                checkpoint=checkpoint,
+            )
+
+        if num_states >= _MANY_STATES:
+            sample = neighbourhood(pair_starts, neighbours, dense, num_states // _SAMPLE_PART)
+            if ordered((len(sample[0]) - 1) / num_states, *sample) is None:
+                return None
+        found = ordered(1.0, pair_starts, neighbours)
         if found is None or not _tree(pair_starts, neighbours, found, most_below, parents, counts):
             return None
         order = found
@@ -191,40 +200,6 @@ def analyse(
         len(columns),
         num_entries,
         num_operations,
-    )
-
-
-def _order(
-    starts: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    dense: int,
-    *,
-    most_entries: int,
-    most_operations: int,
-    checkpoint: Callable[[], object],
-) -> NDArray[np.int32] | None:
-    """Return an order by minimum degree, None where it fills in, if need be in a part already."""
-    num_states = len(starts) - 1
-    if num_states >= _MANY_STATES:
-        near_starts, near = neighbourhood(starts, neighbours, dense, num_states // _SAMPLE_PART)
-        part = (len(near_starts) - 1) / num_states
-        found = minimum_degree(
-            near_starts,
-            near,
-            dense,
-            most_entries=math.ceil(part * most_entries),
-            most_operations=math.ceil(part * most_operations),
-            checkpoint=checkpoint,
-        )
-        if found is None:
-            return None
-    return minimum_degree(
-        starts,
-        neighbours,
-        dense,
-        most_entries=most_entries,
-        most_operations=most_operations,
-        checkpoint=checkpoint,
     )
 
 

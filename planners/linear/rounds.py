@@ -21,7 +21,7 @@ from planners.bellman import joined
 from planners.engine import Engine, LocalEngine, Sweep
 from planners.kernels.pieces import IN_ORDER, ONE
 from planners.kernels.sparse import gauss_seidel, sweep
-from planners.kernels.tables import Outcomes, row_mean, unsigned
+from planners.kernels.tables import Outcomes, apart, row_mean, unsigned
 
 # Most outcomes of a small model, and most states.
 _MOST_WORK, _MOST_STATES = 1 << 16, 1 << 13
@@ -130,13 +130,8 @@ def _sweep_by_policy_in_place(outcomes, gamma, policy, start, vector, reverse):
         if terminal[s]:
             continue
         row = s * num_actions + np.uint64(policy[s])
-        elsewhere, stay = 0.0, 0.0
-        for entry in range(np.uint64(indptr[row]), np.uint64(indptr[row + ONE])):
-            following = indices[entry]
-            if following == s:
-                stay += probabilities[entry]
-            else:
-                elsewhere += probabilities[entry] * vector[following]
+        begin, end = np.uint64(indptr[row]), np.uint64(indptr[row + ONE])
+        elsewhere, stay = apart(indices, probabilities, vector, s, begin, end)
         new = start[s] + gamma * elsewhere
         if stay > 0.0:
             new /= 1.0 - gamma * stay

@@ -323,18 +323,11 @@ class _Adaptive:
         goal = self._drop * first
         increment, num_sweeps, speed = self._begun(increment, goal, most_sweeps)
         if speed is not None:
-            fastest = max(speed, self._gmres_speed or 0.0)
             left = math.log(self._size(increment) / goal)
-            ahead = left / fastest if fastest > 0 else math.inf
-            # At the rate of a whole correction, since what a few steps show can be anything.
-            many = left >= _MANY_AHEAD * self._slow_speed
-            in_levels = many and self._slow_work >= _MANY_BEFORE
-            if in_levels or self._pays(fastest, ahead):
-                most_work = None if in_levels else _MOST_ELIMINATION
-                work, found = self._eliminated(image - V, policy, most_work, fastest)
-                num_sweeps += work
-                if found is not None:
-                    return _Correction(found, 1.0, 0.0, num_sweeps)
+            work, found = self._eliminated(V, image, policy, speed, left)
+            num_sweeps += work
+            if found is not None:
+                return _Correction(found, 1.0, 0.0, num_sweeps)
             increment, more = self._slow(increment, goal, speed)
             num_sweeps += more
         self._reached = self._size(increment) / first if first else 0.0
@@ -440,30 +433,33 @@ class _Adaptive:
         """Whether the last equations that elimination was tried on took little work, exactly."""
         return self._eliminates
 
-    def _pays(self, fastest: float, ahead: float) -> bool:
-        """Whether exact elimination is faster, or may be.
-
-        ``fastest`` is the speed of sweeps or GMRES, and ``ahead`` how many of them are lacking.
-        """
-        work = self._slow_work + min(ahead, self._most_sweeps)
-        return self._elimination_speed > fastest or work >= self._next_trial
-
     def _eliminated(
         self,
-        right: NDArray[np.float64],
+        V: NDArray[np.float64],
+        image: NDArray[np.float64],
         policy: NDArray[np.int32],
-        most_work: int | None,
-        fastest: float,
+        speed: float,
+        left: float,
     ) -> tuple[int, NDArray[np.float64] | None]:
-        """Return the work, and the correction by elimination where that comes to something.
+        """Eliminate if that is faster than sweeps of a speed and GMRES, or may be.
 
-        ``most_work`` is as for `PolicyEquations.follow`, and ``fastest`` as for `_pays`.
+        ``left`` is the logarithm of the reduction that is lacking.  Returned are the work, and the
+        correction where there is one.
         """
+        fastest = max(speed, self._gmres_speed or 0.0)
+        ahead = min(left / fastest, self._most_sweeps) if fastest > 0 else self._most_sweeps
+        # At the rate of a whole correction, since what a few steps show can be anything.
+        many = left >= _MANY_AHEAD * self._slow_speed
+        in_levels = many and self._slow_work >= _MANY_BEFORE
+        pays = self._elimination_speed > fastest or self._slow_work + ahead >= self._next_trial
+        if not (in_levels or pays):
+            return 0, None
+        most_work = None if in_levels else _MOST_ELIMINATION
         if self._equations is None:
             self._equations = PolicyEquations(self._engine)
         work = self._equations.follow(policy, most_work=most_work)
         reduction = max(self._drop, _LEAST_REDUCTION)
-        found = self._equations.solve(right, reduction=reduction, most_steps=_MOST_STEPS)
+        found = self._equations.solve(image - V, reduction=reduction, most_steps=_MOST_STEPS)
         work = max(1, work + found.num_sweeps)
         self._slow_work += work
         exactly = found.reduction == 0.0

@@ -12,15 +12,13 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from _output import markdown, read_rows
+from _output import markdown, read_rows, write_rows
 from _results import LOST, Cell, Results, Standing, Summary, horizon_slopes
 from limit import COLUMNS, cells
 from scaling import slopes
@@ -428,24 +426,16 @@ def figure(results: Results, path: Path) -> None:
     plt.close(fig)
 
 
-def _shortened(rows: Sequence[Row]) -> str:
-    """Return the runs as CSV: numbers to four digits, and nothing for those that are none."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _short(cell) for name, cell in row.items()} for row in rows)
-    return out.getvalue()
-
-
 def _short(cell: str) -> str:
-    """Return a cell with a fraction to four digits, and others as they are."""
+    """Return a long number with a fraction to three digits, nothing for NaN, others as they are."""
     try:
         number = float(cell)
     except ValueError:
         return cell
     if math.isnan(number):
         return ""
-    return f"{number:.4g}" if "." in cell or "e" in cell else cell
+    is_long = len(cell) > 6 and ("." in cell or "e" in cell)
+    return f"{number:.3g}" if is_long else cell
 
 
 def main() -> None:
@@ -461,7 +451,8 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "benchmarks.md").write_text(page(results, arguments.folder))
     figure(results, arguments.out / "benchmarks.png")
-    (arguments.out / "benchmarks.csv").write_text(_shortened(rows))
+    short = [{name: _short(cell) for name, cell in row.items()} for row in rows]
+    write_rows(arguments.out / "benchmarks.csv", short)
     print(arguments.out / "benchmarks.md")
 
 
