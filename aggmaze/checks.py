@@ -176,13 +176,22 @@ def shown(value: Any) -> str:
 
 def check_gamma(gamma: float) -> float:
     """Return a discount in [0, 1), and refuse any other."""
+    if is_real(gamma) and gamma == 1:
+        raise ValueError(
+            "gamma must be in [0, 1) here, got 1: this is about discounted costs, and total costs "
+            "are another objective"
+        )
     if not is_real(gamma):
         raise TypeError(f"gamma must be a number in [0, 1), got {gamma!r}")
-    if gamma == 1:
-        raise ValueError(
-            "gamma must be in [0, 1), got 1: total costs are not an objective yet, and a discount "
-            "below 1, however near, is another one, whose best policies can be others"
-        )
     if not 0 <= gamma < 1:
         raise ValueError(f"gamma must be in [0, 1), got {gamma!r}")
+    return float(gamma)
+
+
+def check_discount(gamma: float) -> float:
+    """Return a discount in [0, 1], and refuse any other."""
+    if not is_real(gamma):
+        raise TypeError(f"gamma must be a number in [0, 1], got {gamma!r}")
+    if not 0 <= gamma <= 1:
+        raise ValueError(f"gamma must be in [0, 1], got {gamma!r}")
     return float(gamma)

@@ -12,9 +12,10 @@ from planners.adapters import as_model
 from planners.advice import with_regret, with_shaping
 from planners.arrival import Arrival, ArrivalProgress, arrival
 from planners.evaluation import evaluate
-from planners.iterate import Progress
 from planners.normalize import normalized
+from planners.objective import AverageCost, Discounted, FiniteHorizon, TotalCost
 from planners.policies import greedy, q_values
+from planners.record import Progress
 from planners.result import History, NotSolvedError, SolveResult, Status
 from planners.rollout import RolloutProgress, Rollouts, rollout
 from planners.solve import METHODS, solve
@@ -23,6 +24,9 @@ __all__ = [
     "METHODS",
     "Arrival",
     "ArrivalProgress",
+    "AverageCost",
+    "Discounted",
+    "FiniteHorizon",
     "History",
     "NoModelError",
     "NotSolvedError",
@@ -31,6 +35,7 @@ __all__ = [
     "Rollouts",
     "SolveResult",
     "Status",
+    "TotalCost",
     "arrival",
     "as_model",
     "evaluate",

@@ -32,10 +32,10 @@ from planners.adapters import as_model
 from planners.advice import adviser
 from planners.arrival import Arrival, arrival, describe_arrival
 from planners.budget import Clock
-from planners.iterate import Progress
 from planners.kernels.threads import num_cores
 from planners.plotting import check_matplotlib, figure_format, plot_plan, save_figure
 from planners.policies import greedy_path
+from planners.record import Progress
 from planners.result import SolveResult, Status
 from planners.rollout import Rollouts, episode_limit, rollout
 from planners.solve import AUTO, METHODS, check_limits, check_method, solve

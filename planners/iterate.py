@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,50 +18,9 @@ from planners.budget import Budget, Clock, OutOfTimeError
 from planners.certificate import Certifier
 from planners.judge import Judge, Run, Whole
 from planners.kernels import compiling
-from planners.result import KEYBOARD, History, Status
-from planners.solvers.base import Solver, Step
-
-# Most rows of the history.
-_MOST_ROWS = 100_000
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a callback sees after an iteration.
-
-    Parameters
-    ----------
-    iteration : int
-        Counted from 1.
-    num_updates : int
-    seconds : float
-    num_megastates : int
-        K in an aggregated iteration, 0 in a global one.
-    residual : float
-        Sup norm of TV - V; NaN where the iteration was no full sweep.
-    bound : float
-        What the iteration itself says of the error of ``values``; NaN where it says nothing.  The
-        bound of the result is computed anew from its values.
-    """
-
-    iteration: int
-    num_updates: int
-    seconds: float
-    num_megastates: int
-    residual: float
-    bound: float
-    _values: Callable[[], NDArray[np.float64]] = field(repr=False)
-
-    @property
-    def values(self) -> NDArray[np.float64]:
-        """What the result's values would be now, shape (S,), as a new array.
-
-        Ask for them during the callback: later they are those of a later iteration.
-        """
-        return self._values()
-
-
-Callback = Callable[[Progress], object]
+from planners.record import Callback, Record
+from planners.result import KEYBOARD, Status
+from planners.solvers.base import Solver
 
 
 def iterate(
@@ -98,7 +55,7 @@ def iterate(
     callback : callable, optional
     """
     judge = Judge(certifier, budget, defines_values=defines_values)
-    record = _Record()
+    record = Record()
     whole = Whole(V0.copy(), np.empty_like(V0), None, None, None, 0, 0, 0)
     end: tuple[Status, str] | None = None
     try:
@@ -107,7 +64,13 @@ def iterate(
                 while end is None:
                     step = solver.step(whole.V, whole.spare)
                     claim = judge.claim(step, whole.spare)
-                    record.add(step, clock.seconds(), judge.bound(claim))
+                    record.add(
+                        clock.seconds(),
+                        judge.bound(claim),
+                        num_updates=step.num_updates,
+                        num_megastates=step.num_megastates,
+                        residual=math.nan if step.sweep is None else step.sweep.residual,
+                    )
                     whole = whole.after(step, claim)
                     if claim is None and (certify_every or judge.is_due(whole)):
                         record.set_bound(judge.checked_bound(whole))
@@ -138,61 +101,4 @@ def iterate(
         clock.lift()
         return judge.run(
             whole, (Status.INTERRUPTED, KEYBOARD), record.history(whole.num_iterations)
-        )
-
-
-class _Record:
-    """Grows the history; beyond `_MOST_ROWS` every second row is dropped, again and again."""
-
-    def __init__(self) -> None:
-        self._rows: list[tuple[int, int, float, int, float, float]] = []
-        self._stride = 1
-        self._last: tuple[int, int, float, int, float, float] = (0, 0, 0.0, 0, math.nan, math.nan)
-
-    @property
-    def seconds(self) -> float:
-        """When the last iteration ended."""
-        return self._last[2]
-
-    def add(self, step: Step, seconds: float, bound: float) -> None:
-        iteration, num_updates = self._last[0] + 1, self._last[1] + step.num_updates
-        residual = math.nan if step.sweep is None else step.sweep.residual
-        self._last = (iteration, num_updates, seconds, step.num_megastates, residual, bound)
-        if (iteration - 1) % self._stride == 0:
-            if len(self._rows) == _MOST_ROWS:
-                del self._rows[1::2]
-                self._stride *= 2
-            if (iteration - 1) % self._stride == 0:
-                self._rows.append(self._last)
-
-    def set_bound(self, bound: float) -> None:
-        """Put in a bound of the last iteration that was computed afterwards."""
-        kept = bool(self._rows) and self._rows[-1] is self._last
-        self._last = (*self._last[:-1], bound)
-        if kept:
-            self._rows[-1] = self._last
-
-    def settle(self, bound: float) -> None:
-        """Put the bound of the result in the place of the last claim, if there was one."""
-        if not math.isnan(self._last[-1]):
-            self.set_bound(bound)
-
-    def progress(self, values: Callable[[], NDArray[np.float64]]) -> Progress:
-        """Return what a callback sees of the last iteration."""
-        return Progress(*self._last, values)
-
-    def history(self, num_iterations: int) -> History:
-        """Return the rows up to an iteration, the last one in any case."""
-        rows = [row for row in self._rows if row[0] <= num_iterations]
-        if self._last[0] == num_iterations > 0 and rows[-1][0] != num_iterations:
-            rows.append(self._last)
-        columns = list(zip(*rows, strict=True)) or [()] * 6
-        iteration, updates, seconds, megastates, residual, bound = columns
-        return History(
-            iteration=np.array(iteration, dtype=np.int64),
-            num_updates=np.array(updates, dtype=np.int64),
-            seconds=np.array(seconds, dtype=np.float64),
-            num_megastates=np.array(megastates, dtype=np.int64),
-            residual=np.array(residual, dtype=np.float64),
-            bound=np.array(bound, dtype=np.float64),
         )

@@ -10,7 +10,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.formats.archive import Expected, open_archive, write_archive
+from aggmaze.formats.archive import Archive, Expected, open_archive, write_archive
+from planners.objective import (
+    INFINITE,
+    AverageCost,
+    Discounted,
+    FiniteHorizon,
+    Objective,
+    TotalCost,
+)
 
 _FORMAT = "aggmaze result 1"
 
@@ -97,21 +105,25 @@ class History:
 
 @dataclass(frozen=True, eq=False)
 class SolveResult:
-    """The outcome of `planners.solve`.
+    """The outcome of `planners.solve`, whatever the objective.
 
     Parameters
     ----------
-    values : ndarray of float, shape (S,)
-        Costs-to-go.  Of a run of an exact method to a tolerance the middle of the certified
-        interval; of a given number of iterations, and of the aggregation methods, exactly the V
-        that the method defines.
-    policy : ndarray of int, shape (S,)
+    values : ndarray of float, shape (S,), or (T + 1, S) for a `FiniteHorizon`
+        What the objective is about, in each state: costs-to-go, or for `AverageCost` the mean cost
+        of a step, the gain.  Of a discounted run of an exact method to a tolerance the middle of
+        the certified interval; of a given number of iterations, and of the aggregation methods,
+        exactly the V that the method defines.  For a `FiniteHorizon` ``values[t]`` is what is left
+        to pay before step t, and ``values[T]`` are its terminal costs.  Infinite where a
+        `TotalCost` is.
+    policy : ndarray of int, shape (S,), or (T, S) for a `FiniteHorizon`
         Greedy actions; ties and near-ties that the certificate leaves open go to the action that
         makes progress towards a terminal state.
     bound : float
-        Certified: ``|values - V*| <= bound`` in every state.
+        Certified: ``|values - V*| <= bound`` in every state where V* is finite.
     policy_bound : float
-        Certified: following ``policy`` costs at most this much more than V*, from any state.
+        Certified: following ``policy`` costs at most this much more than V*, from any state where
+        V* is finite.
     status : Status
     message : str
         Why the run ended.
@@ -119,7 +131,7 @@ class SolveResult:
         The method used, also where "auto" chose it.
     reason : str
         Why "auto" chose it; empty where the caller did.
-    gamma : float
+    objective : Objective
     num_iterations : int
     num_sweeps : int
         How often the method went over all states: Bellman and Gauss-Seidel sweeps, sweeps by a
@@ -133,6 +145,12 @@ class SolveResult:
     history : History
     labels : ndarray of int, shape (S,), optional
         The last mega-states, for methods that aggregate.
+    ends : tuple of two ndarrays of float, shape (S,), optional
+        What `lower` and `upper` return, where more is known than ``bound`` says.
+    bias : ndarray of float, shape (S,), optional
+        For `AverageCost`: what starting in a state costs more, in all, than the gain says.
+    proof : dict of str to ndarray, optional
+        What `certificate` writes beside all this.
     """
 
     values: NDArray[np.float64]
@@ -143,7 +161,7 @@ class SolveResult:
     message: str
     method: str
     reason: str
-    gamma: float
+    objective: Objective
     num_iterations: int
     num_sweeps: int
     num_updates: int
@@ -151,12 +169,46 @@ class SolveResult:
     seconds: float
     history: History
     labels: NDArray[np.int32] | None = None
+    ends: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+    bias: NDArray[np.float64] | None = None
+    proof: dict[str, NDArray[Any]] | None = None
 
     def __repr__(self) -> str:
         return (
-            f"SolveResult({self.method}: {self.status}, {len(self.values)} states, "
+            f"SolveResult({self.method}: {self.status}, {self.values.shape[-1]} states, "
             f"bound {self.bound:.3g}, {self.num_updates} updates, {self.seconds:.3g} s)"
         )
+
+    @property
+    def gamma(self) -> float:
+        """The discount of the objective; 1 where it has none."""
+        return self.objective.gamma
+
+    @property
+    def lower(self) -> NDArray[np.float64]:
+        """Certified: ``lower <= V*`` in every state; of the shape of ``values``."""
+        return (
+            np.nextafter(self.values - self.bound, -np.inf) if self.ends is None else self.ends[0]
+        )
+
+    @property
+    def upper(self) -> NDArray[np.float64]:
+        """Certified: ``V* <= upper`` in every state; of the shape of ``values``."""
+        if self.ends is not None:
+            return self.ends[1]
+        return np.nextafter(self.values + self.bound, np.inf)
+
+    @property
+    def infinite(self) -> NDArray[np.bool_]:
+        """Where the least cost is without limit; of the shape of ``values``."""
+        return np.isposinf(self.values)
+
+    @property
+    def gain(self) -> NDArray[np.float64]:
+        """The mean cost of a step in the long run, shape (S,), of an `AverageCost`."""
+        if not isinstance(self.objective, AverageCost):
+            raise AttributeError(f"a result of {self.objective} has no gain: AverageCost() has")
+        return self.values
 
     @property
     def success(self) -> bool:
@@ -182,14 +234,29 @@ class SolveResult:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result to an ``.npz`` file, whole or not at all.
 
-        The file holds plain arrays and needs no pickle.
+        The file holds plain arrays and needs no pickle.  A function that gave the stages of a
+        `FiniteHorizon` is not in it.
         """
         arrays: dict[str, NDArray[Any]] = {"values": self.values, "policy": self.policy}
         if self.labels is not None:
             arrays["labels"] = self.labels
+        if self.ends is not None:
+            arrays["lower"], arrays["upper"] = self.ends
+        if self.bias is not None:
+            arrays["bias"] = self.bias
+        for name, array in (self.proof or {}).items():
+            arrays[f"proof_{name}"] = array
         for name, array in vars(self.history).items():
             arrays[f"history_{name}"] = array
-        write_archive(path, _FORMAT, {name: getattr(self, name) for name in _SCALARS}, arrays)
+        header = {name: getattr(self, name) for name in _SCALARS}
+        header |= {"gamma": self.gamma, "objective": _KINDS_OF_OBJECTIVE[type(self.objective)]}
+        if isinstance(self.objective, TotalCost):
+            header["dead_ends"] = str(self.objective.dead_ends)
+        elif isinstance(self.objective, FiniteHorizon):
+            header["steps"] = self.objective.steps
+            if self.objective.terminal_costs is not None:
+                arrays["terminal_costs"] = np.asarray(self.objective.terminal_costs)
+        write_archive(path, _FORMAT, header, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -210,36 +277,92 @@ class SolveResult:
                 for name in _SCALARS
             }
             scalars["status"] = Status(scalars["status"])
-            per_state = archive.shape("values", 1)
-            expected: dict[str, Expected] = {
-                "values": (_FLOAT, per_state),
-                "policy": (_INTEGER, per_state),
-            }
-            if "labels" in archive:
-                expected["labels"] = (_INTEGER, per_state)
-            # Before histories thinned themselves out they did not number their entries.
-            counted = "history_iteration" in archive
-            entries = archive.shape("history_seconds", 1)
-            if entries[0] > scalars["num_iterations"] or not (
-                counted or entries[0] == scalars["num_iterations"]
-            ):
-                raise ValueError(
-                    f"history_seconds has {entries[0]} entries for {scalars['num_iterations']} "
-                    "iterations"
-                )
-            for field in fields(History):
-                if field.name != "iteration" or counted:
-                    whole = field.name.startswith(("num_", "iteration"))
-                    expected[f"history_{field.name}"] = (_INTEGER if whole else _FLOAT, entries)
+            expected = _expected_arrays(archive, scalars["num_iterations"])
             arrays = archive.read(expected)
-            if not counted:
-                arrays["history_iteration"] = np.arange(1, entries[0] + 1)
+            if "history_iteration" not in arrays:
+                count = len(arrays["history_seconds"])
+                arrays["history_iteration"] = np.arange(1, count + 1)
             history = History(**{f.name: arrays.pop(f"history_{f.name}") for f in fields(History)})
-            return cls(history=history, **scalars | arrays)
+            proof = {
+                name: arrays.pop(f"proof_{name}") for name in _PROOFS if f"proof_{name}" in arrays
+            }
+            ends = (arrays.pop("lower"), arrays.pop("upper")) if "lower" in arrays else None
+            objective = _read_objective(archive, arrays.pop("terminal_costs", None))
+            return cls(
+                objective=objective,
+                history=history,
+                ends=ends,
+                proof=proof or None,
+                **scalars | arrays,
+            )
 
 
 _FLOAT, _INTEGER = ("float64",), ("int32", "int64")
 _KINDS: dict[str, type] = {"float": float, "int": int}
-_SCALARS = tuple(
-    f.name for f in fields(SolveResult) if f.name not in ("values", "policy", "history", "labels")
-)
+_ARRAYS = ("values", "policy", "history", "labels", "ends", "bias", "proof")
+_SCALARS = tuple(f.name for f in fields(SolveResult) if f.name not in ("objective", *_ARRAYS))
+# Objectives in the header; files from before there were others name none.
+_KINDS_OF_OBJECTIVE: dict[type, str] = {
+    Discounted: "discounted",
+    TotalCost: "total",
+    FiniteHorizon: "horizon",
+    AverageCost: "average",
+}
+# Arrays that a proof may have, by their types: one number a state.
+_PROOFS = {
+    "steps": _FLOAT,
+    "layers": _INTEGER,
+    "gain_lower": _FLOAT,
+    "bias_lower": _FLOAT,
+    "gain_upper": _FLOAT,
+    "bias_upper": _FLOAT,
+}
+
+
+def _expected_arrays(archive: Archive, num_iterations: int) -> dict[str, Expected]:
+    """Return the types and shapes that the arrays of a saved result are to have."""
+    shape = archive.shape("values", 1, 2)
+    per_state = shape[-1:]
+    expected: dict[str, Expected] = {
+        "values": (_FLOAT, shape),
+        # Without a step there is no action.
+        "policy": (_INTEGER, shape if len(shape) == 1 else archive.shape("policy", 2)),
+    }
+    optional: dict[str, Expected] = {
+        "labels": (_INTEGER, per_state),
+        "bias": (_FLOAT, per_state),
+        "lower": (_FLOAT, shape),
+        "upper": (_FLOAT, shape),
+        "terminal_costs": (_FLOAT, per_state),
+        **{f"proof_{name}": (dtypes, per_state) for name, dtypes in _PROOFS.items()},
+    }
+    expected |= {name: what for name, what in optional.items() if name in archive}
+    # Before histories thinned themselves out they did not number their entries.
+    counted = "history_iteration" in archive
+    entries = archive.shape("history_seconds", 1)
+    if entries[0] > num_iterations or not (counted or entries[0] == num_iterations):
+        raise ValueError(
+            f"history_seconds has {entries[0]} entries for {num_iterations} iterations"
+        )
+    for field in fields(History):
+        if field.name != "iteration" or counted:
+            whole = field.name.startswith(("num_", "iteration"))
+            expected[f"history_{field.name}"] = (_INTEGER if whole else _FLOAT, entries)
+    return expected
+
+
+def _read_objective(archive: Archive, terminal_costs: NDArray[np.float64] | None) -> Objective:
+    """Return the objective that the header of a saved result names."""
+    gamma = archive.scalar("gamma", float)
+    kind = archive.scalar("objective", str) if archive.has_scalar("objective") else "discounted"
+    if kind == "discounted":
+        return Discounted(gamma)
+    if kind == "total":
+        dead_ends = archive.scalar("dead_ends", str)
+        return TotalCost(dead_ends if dead_ends == INFINITE else float(dead_ends))
+    if kind == "horizon":
+        return FiniteHorizon(archive.scalar("steps", int), gamma, terminal_costs)
+    if kind == "average":
+        return AverageCost()
+    known = ", ".join(_KINDS_OF_OBJECTIVE.values())
+    raise ValueError(f"objective is {kind!r}, not one of {known}")

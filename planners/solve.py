@@ -1,153 +1,46 @@
-"""The methods by name, and the one call that runs them."""
+"""The one call: a model, what is asked of it, and how."""
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from aggmaze.checks import (
-    check_choice,
-    check_gamma,
-    check_integer,
-    check_not_negative,
-    check_time_limit,
-    did_you_mean,
-    shown,
-)
-from aggmaze.models.events import EventMDP
-from aggmaze.models.model import Model
-from planners.adapters import as_model
-from planners.auto import choose
-from planners.budget import Budget, Clock
-from planners.certificate import LARGEST_START, Certifier
-from planners.engine import Engine
-from planners.event_engine import make_engine
-from planners.iterate import Callback, iterate
-from planners.judge import Run
 from planners.kernels.compiling import interruptible
-from planners.kernels.threads import check_num_threads
-from planners.linear.rounds import is_small
-from planners.policies import greedy_policy, model_values
-from planners.result import KEYBOARD, SolveResult, Status
-from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
-from planners.solvers.auto_policy_iteration import AutoPolicyIteration
-from planners.solvers.base import Solver
-from planners.solvers.basin_aggregation import BasinAggregation, BasinAggregationOptions
-from planners.solvers.fixed_aggregation import FixedAggregation, FixedAggregationOptions
-from planners.solvers.forest_policy_iteration import (
-    ForestPolicyIteration,
-    ForestPolicyIterationOptions,
+from planners.objective import (
+    AverageCost,
+    Discounted,
+    FiniteHorizon,
+    Objective,
+    TotalCost,
+    as_objective,
 )
-from planners.solvers.gauss_seidel import GaussSeidel
-from planners.solvers.modified_policy_iteration import (
-    ModifiedPolicyIteration,
-    ModifiedPolicyIterationOptions,
-)
-from planners.solvers.multilevel_policy_iteration import (
-    MultilevelPolicyIteration,
-    MultilevelPolicyIterationOptions,
-)
-from planners.solvers.policy_iteration import PolicyIteration
-from planners.solvers.policy_sweeps import PolicySweeps
-from planners.solvers.small_policy_iteration import SmallPolicyIteration
-from planners.solvers.value_iteration import ValueIteration
+from planners.objectives.average_cost import solve_average_cost
+from planners.objectives.discounted import METHODS, Method, check_method, solve_discounted
+from planners.objectives.finite_horizon import solve_finite_horizon
+from planners.objectives.request import AUTO, DEFAULT_TOL, Request, check_limits
+from planners.objectives.total_cost import solve_total_cost
+from planners.record import Callback
+from planners.result import SolveResult
 
+__all__ = ["AUTO", "DEFAULT_TOL", "METHODS", "Method", "check_limits", "check_method", "solve"]
 
-@dataclass(frozen=True)
-class Method:
-    """A row of the table of methods.
-
-    Parameters
-    ----------
-    solver : callable
-        ``solver(backups)``, with ``options=`` where there are any, with ``rng=`` where it draws.
-    summary : str
-    options : type, optional
-        Frozen dataclass of the options that the method takes.
-    draws : bool
-        Whether the method takes a Generator.
-    num_iterations : callable, optional
-        ``num_iterations(options)``: the budget that is the method's normal end where the caller
-        sets none.  Methods without one run to a tolerance, and so do those where it is None; the
-        others define their values, which are not moved to the middle of what is certified.
-    matrix_free : callable, optional
-        As ``solver``, on models without a table; None where there is none.
-    """
-
-    solver: Callable[..., Solver]
-    summary: str
-    options: type | None = None
-    draws: bool = False
-    num_iterations: Callable[[Any], int | None] = lambda options: None
-    matrix_free: Callable[..., Solver] | None = None
-
-
-METHODS: dict[str, Method] = {
-    "value_iteration": Method(
-        ValueIteration,
-        "full sweeps V = TV with MacQueen's bounds",
-        matrix_free=ValueIteration,
-    ),
-    "gauss_seidel": Method(GaussSeidel, "sweeps in place, in alternating directions"),
-    "modified_policy_iteration": Method(
-        ModifiedPolicyIteration,
-        "sweeps, and between them cheap ones by the policy alone",
-        ModifiedPolicyIterationOptions,
-        matrix_free=PolicySweeps,
-    ),
-    "policy_iteration": Method(PolicyIteration, "exact evaluation and improvement in turn"),
-    "multilevel_policy_iteration": Method(
-        MultilevelPolicyIteration,
-        "policy iteration that begins on coarser models and evaluates by elimination in levels",
-        MultilevelPolicyIterationOptions,
-    ),
-    "forest_policy_iteration": Method(
-        ForestPolicyIteration,
-        "policy iteration with evaluation along the forest of likeliest moves, and sweeps",
-        ForestPolicyIterationOptions,
-    ),
-    "basin_aggregation": Method(
-        BasinAggregation,
-        "sweeps that retrace their rows, and aggregation by where the policy goes",
-        BasinAggregationOptions,
-    ),
-    "fixed_aggregation": Method(
-        FixedAggregation,
-        "Algorithm 1: updates of states grouped by given labels",
-        FixedAggregationOptions,
-        draws=True,
-        num_iterations=operator.attrgetter("num_iterations"),
-        matrix_free=FixedAggregation,
-    ),
-    "adaptive_aggregation": Method(
-        AdaptiveAggregation,
-        "Algorithm 3: sweeps in turn with updates of states grouped by value",
-        AdaptiveAggregationOptions,
-        draws=True,
-        num_iterations=operator.attrgetter("num_iterations"),
-        matrix_free=AdaptiveAggregation,
-    ),
+_ANSWERS: dict[type, Callable[[Any, Any, Request], SolveResult]] = {
+    Discounted: solve_discounted,
+    TotalCost: solve_total_cost,
+    FiniteHorizon: solve_finite_horizon,
+    AverageCost: solve_average_cost,
 }
-
-#: The method that chooses among the others.
-AUTO = "auto"
-
-#: Relative accuracy of methods that run to a tolerance, where none is given.
-DEFAULT_TOL = 1e-6
 
 
 @interruptible()
 def solve(
     model_or_env: Any,
     *,
-    gamma: float,
-    method: str = "auto",
+    gamma: float | None = None,
+    objective: Objective | None = None,
+    method: str = AUTO,
     tol: float | None = None,
     atol: float | None = None,
     num_iterations: int | None = None,
@@ -162,17 +55,23 @@ def solve(
 ) -> SolveResult:
     """Plan: compute costs-to-go, a policy, and how far they can be from the optimum.
 
+    What is asked is said by ``gamma`` or by ``objective``: discounted costs, total costs until the
+    end, costs of a number of steps, or the mean cost of a step in the long run.
+
     Parameters
     ----------
     model_or_env
         A model, an environment that exposes one, or a Gymnasium ``P``: what `as_model` takes.
-    gamma : float
-        Discount in [0, 1).
+    gamma : float, optional
+        Discount in [0, 1); 1 asks for total costs, ``objective=TotalCost()``.
+    objective : Discounted, TotalCost, FiniteHorizon or AverageCost, optional
+        In place of ``gamma``.
     method : str
-        A key of `METHODS`, or "auto", which chooses one from cheap measurements of the model
-        (`planners.auto`), and may go over to another while it runs; the result says which and why.
-        In small models it makes many rounds as one iteration, unless a callback,
-        ``certify="every"`` or a limit to iterations or updates looks at them one by one.
+        "auto", or the name of a method of the objective.  Discounted costs have those of `METHODS`,
+        and "auto" chooses one from cheap measurements of the model (`planners.auto`), and may go
+        over to another while it runs; the result says which and why.  In small models it makes many
+        rounds as one iteration, unless a callback, ``certify="every"`` or a limit to iterations or
+        updates looks at them one by one.
     tol, atol : float, optional
         Converged once ``bound <= max(atol, tol * max|V|)``.  Without either, and without
         ``num_iterations`` or ``num_updates``, exact methods run to ``tol = 1e-6``, or where float64
@@ -180,8 +79,8 @@ def solve(
         ``tol`` below that is refused.
     num_iterations, num_updates : int, optional
         Stop after so many iterations, or at the iteration that makes so many backups.  Without a
-        tolerance the values are then those that the method came to, such as the ``V_k`` of k
-        sweeps, and not the middle of the certified interval;
+        tolerance the values of discounted costs are then those that the method came to, such as the
+        ``V_k`` of k sweeps, and not the middle of the certified interval;
         ``adaptive_aggregation`` makes 1000 iterations by default, unless ``epsilon`` is
         ``"shrink"``.
     time_limit : float, optional
@@ -218,213 +117,25 @@ def solve(
     Raises
     ------
     ValueError
-        For a value out of range, an unknown method, or a model that is not valid.
+        For a value out of range, an unknown method, a model that is not valid, or a question that
+        has no answer for it, with the reason.
     TypeError
-        For an option that the method does not take, or a source without a model.
+        For an option that the method does not take, a source without a model, or if nothing is
+        asked.
     """
-    # Before the model, which may take long to check.
-    gamma = check_gamma(gamma)
-    check_limits(tol, atol, num_iterations, num_updates, time_limit)
-    tol, atol = (None if value is None else float(value) for value in (tol, atol))
-    check_integer("seed", seed)
-    check_choice("certify", certify, ("final", "every"))
-    method_options = check_method(method, options)
-    if isinstance(model_or_env, EventMDP) and method != AUTO:
-        _solver_for(method, model_or_env)
-    model = as_model(model_or_env)
-    clock = Clock(time_limit)
-    reason = ""
-    if method == AUTO:
-        choice = choose(model, tol)
-        method, reason = choice.method, choice.reason
-        method_options = check_method(method, {})
-    entry = METHODS[method]
-    arguments = {} if method_options is None else {"options": method_options}
-    if entry.draws:
-        arguments["rng"] = np.random.default_rng(seed)
-    normal_end = entry.num_iterations(method_options)
-    start = np.zeros(model.num_states) if V0 is None else model_values(model, V0, "V0")
-    engine = make_engine(model, gamma, check_num_threads(num_threads), clock.check)
-    certifier = Certifier(engine)
-    _check_size(engine, start)
-    lowered = ""
-    if num_iterations is None and num_updates is None:
-        num_iterations = normal_end
-        if num_iterations is None and tol is None and atol is None:
-            tol = certifier.attainable(DEFAULT_TOL)
-            if tol > DEFAULT_TOL:
-                lowered = (
-                    f"; tol = {tol:.1e}, since float64 cannot certify the default tol of "
-                    f"{DEFAULT_TOL:g} here"
-                )
-    budget = Budget(tol, atol, num_iterations, num_updates, time_limit)
-    if budget.has_tolerance:
-        certifier.check_attainable(budget.tol if budget.atol is None else None)
-    make_solver = _solver_for(method, model)
-    if reason and make_solver is ModifiedPolicyIteration:
-        make_solver, arguments = AutoPolicyIteration, {"tol": budget.tol or DEFAULT_TOL}
-        # Rounds that nobody looks at one by one can be made at once.
-        unseen = callback is None and certify == "final" and not budget.counts
-        if unseen and is_small(engine):
-            make_solver = SmallPolicyIteration
-    solver = make_solver(engine, **arguments)
-    run: Run | None = None
-    try:
-        with interruptible():
-            run = iterate(
-                solver,
-                start,
-                certifier,
-                budget,
-                clock,
-                defines_values=normal_end is not None,
-                certify_every=certify == "every",
-                callback=callback,
-            )
-            if isinstance(solver, AutoPolicyIteration | SmallPolicyIteration) and solver.reason:
-                method, reason = solver.method, f"{reason}; {solver.reason}"
-            return _result(method, reason, lowered, engine, run, clock)
-    except KeyboardInterrupt:
-        if run is None:
-            raise
-        # What was found is not lost for the policy that is read off it.
-        interrupted = replace(run, status=Status.INTERRUPTED, message=KEYBOARD)
-        return _result(method, reason, "", engine, interrupted, clock)
-
-
-def _result(
-    method: str, reason: str, lowered: str, engine: Engine, run: Run, clock: Clock
-) -> SolveResult:
-    """Read the policy off the values, and say what it loses at most."""
-    model, gamma, check = engine.model, engine.gamma, run.check
-    # It is read off V before it was moved to the middle: next to terminal states, which are not
-    # moved, the middle has a larger residual.
-    V = run.V
-    bound = check.bound()
-    rounding = engine.rounding(check.size + bound) if bound < math.inf else 0.0
-    # What of a difference between two actions the bound and rounding leave open: giving it up
-    # for progress costs a policy no more than one bound.
-    slack = (1 - gamma) * run.bound + 2 * rounding if run.bound < math.inf else 0.0
-    policy = greedy_policy(engine, V, slack, tie=2 * rounding, reading=check.reading)
-    listed = model.num_listed_states
-    labels = run.labels
-    return SolveResult(
-        values=run.values[:listed].copy(),
-        policy=policy[:listed].copy(),
-        bound=run.bound,
-        # An action within the slack may cost so much more, and be rounded accordingly.
-        policy_bound=check.policy_bound(slack + engine.rounding(slack)),
-        status=run.status,
-        message=run.message + (lowered if run.status.success else ""),
+    asked = as_objective(gamma, objective)
+    request = Request(
         method=method,
-        reason=reason,
-        gamma=gamma,
-        num_iterations=run.num_iterations,
-        num_sweeps=run.num_sweeps,
-        num_updates=run.num_updates,
-        num_certificate_sweeps=run.num_certificate_sweeps,
-        seconds=clock.seconds(),
-        history=run.history,
-        labels=None if labels is None else labels[:listed].copy(),
+        tol=tol,
+        atol=atol,
+        num_iterations=num_iterations,
+        num_updates=num_updates,
+        time_limit=time_limit,
+        V0=V0,
+        seed=seed,
+        num_threads=num_threads,
+        certify=certify,
+        callback=callback,
+        options=options,
     )
-
-
-def check_method(name: str, options: dict[str, Any]) -> Any:
-    """Return the options of a method as it takes them, None where it has none.
-
-    Parameters
-    ----------
-    name : str
-        A key of `METHODS`, or "auto".
-    options : dict
-        By their names.
-
-    Raises
-    ------
-    ValueError
-        If there is no such method, or an option is out of range.
-    TypeError
-        If the method takes no such option.
-    """
-    if name == AUTO:
-        if options:
-            raise TypeError(
-                f"method 'auto' takes no options of its own, got {', '.join(sorted(options))}: "
-                "name the method that they belong to"
-            )
-        return None
-    try:
-        kind = METHODS[name].options
-    except (KeyError, TypeError):
-        raise ValueError(
-            f"method must be one of {AUTO}, {', '.join(METHODS)}, got {name!r}"
-            f"{did_you_mean(name, METHODS)}"
-        ) from None
-    allowed = [] if kind is None else [f.name for f in fields(kind)]
-    for option in options:
-        if option not in allowed:
-            takes = f"takes {', '.join(allowed)}" if allowed else "takes no options of its own"
-            hint = did_you_mean(option, allowed)
-            raise TypeError(f"{name} does not take {option!r}; it {takes}{hint}")
-    return None if kind is None else kind(**options)
-
-
-def _solver_for(method: str, model: Model) -> Callable[..., Solver]:
-    """Return the solver of a method, and refuse one that needs a table where there is none."""
-    entry = METHODS[method]
-    if not isinstance(model, EventMDP):
-        return entry.solver
-    if entry.matrix_free is None:
-        working = ", ".join(name for name, other in METHODS.items() if other.matrix_free)
-        raise ValueError(
-            f"{method} needs a table of transitions, which an EventMDP does not form; methods that "
-            f"do without: {working}; a small model has a table as model.to_tabular()"
-        )
-    return entry.matrix_free
-
-
-def _check_size(engine: Engine, start: NDArray[np.float64]) -> None:
-    """Refuse costs and values so large that costs-to-go overflow on the way to them."""
-    most = (1 - engine.gamma) * LARGEST_START
-    what = "costs (or rewards) have"
-    size = engine.max_cost
-    if not size <= most:
-        raise ValueError(
-            f"{what} sizes up to {size:g}, which at gamma = {engine.gamma!r} is too much for "
-            f"float64: at most {most:.3g} will do; measure them in another unit"
-        )
-    size = engine.sup_norm(start)
-    if not size <= most:
-        raise ValueError(
-            f"V0 has sizes up to {size:g}, which at gamma = {engine.gamma!r} is too "
-            f"much for float64: at most {most:.3g} will do"
-        )
-
-
-def check_limits(
-    tol: float | None,
-    atol: float | None,
-    num_iterations: int | None,
-    num_updates: int | None,
-    time_limit: float | None,
-) -> None:
-    """Refuse a tolerance or a limit that is out of range, by its name.
-
-    Parameters
-    ----------
-    tol, atol, num_iterations, num_updates, time_limit
-        As for `solve`.
-
-    Raises
-    ------
-    TypeError, ValueError
-    """
-    for name, value in (("tol", tol), ("atol", atol)):
-        if value is not None:
-            check_not_negative(name, value)
-    if tol is not None and tol >= 1:
-        raise ValueError(f"tol is relative to max|V| and must be below 1, got {shown(tol)}")
-    for name, count in (("num_iterations", num_iterations), ("num_updates", num_updates)):
-        if count is not None:
-            check_integer(name, count, least=1)
-    check_time_limit(time_limit)
+    return _ANSWERS[type(asked)](model_or_env, asked, request)

@@ -153,6 +153,10 @@ class Archive:
             raise ValueError(f"{name} is {value!r}, not of type {kind.__name__}")
         return value
 
+    def has_scalar(self, name: str) -> bool:
+        """Return whether the header has a number or text of this name."""
+        return name in self._header
+
     @property
     def has_header(self) -> bool:
         """Whether it is of a format of ours."""

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.models.model import Model
-from planners.iterate import Progress
+from planners.record import Progress
 from planners.solve import solve
 
 STEPS: dict[str, dict[str, Any]] = {

@@ -41,8 +41,8 @@ from planners.experiments.study import (
     Table,
     grouped,
 )
-from planners.iterate import Progress
 from planners.policies import q_values
+from planners.record import Progress
 from planners.solve import solve
 
 TITLE = "CartPole"

@@ -36,7 +36,7 @@ from planners.experiments.study import (
     Table,
     grouped,
 )
-from planners.iterate import Progress
+from planners.record import Progress
 from planners.solve import solve
 
 TITLE = "Efficiency"

@@ -21,7 +21,7 @@ from aggmaze import TabularMDP
 from aggmaze.grid import Grid
 from aggmaze.recipes import Recipe, StandardRecipe, TerrainRecipe, maze_model
 from planners.aggregation import aggregate_by_value
-from planners.iterate import Progress
+from planners.record import Progress
 from tests.planners.reference import (
     Array,
     Dense,

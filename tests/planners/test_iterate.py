@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 import planners
 from aggmaze import MoveMDP, TabularMDP
-from planners import iterate as loop
-from planners import judge
+from planners import judge, record
 from planners.engine import Engine
 from planners.solve import METHODS, Method
 from planners.solvers.base import Step
@@ -201,7 +200,7 @@ class TestStatus:
 
 class TestHistory:
     def test_beyond_some_length_it_is_thinned_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(loop, "_MOST_ROWS", 16)
+        monkeypatch.setattr(record, "_MOST_ROWS", 16)
         model = random_moves(0, 40, 3, p=0.9)
         options: dict[str, Any] = {"gamma": 0.9, "method": "value_iteration"}
         for count in (1, 15, 16, 17, 31, 32, 33, 100, 101, 1000):
@@ -225,7 +224,7 @@ class TestHistory:
 
     def test_an_iteration_leaves_nothing_behind(self, monkeypatch: pytest.MonkeyPatch) -> None:
         # A cycle of two states, whose residual shrinks by gamma an iteration, for very long.
-        monkeypatch.setattr(loop, "_MOST_ROWS", 64)
+        monkeypatch.setattr(record, "_MOST_ROWS", 64)
         monkeypatch.setattr(judge, "_FIRST_CLOSING", 10**9)
         model = MoveMDP([[1], [0]], [[1.0], [2.0]])
         blocks: list[int] = []

@@ -1,0 +1,322 @@
+"""Discounted costs: the methods by name, and the call that runs one."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggmaze.checks import did_you_mean
+from aggmaze.models.events import EventMDP
+from aggmaze.models.model import Model
+from planners.adapters import as_model
+from planners.auto import choose
+from planners.budget import Budget, Clock
+from planners.certificate import LARGEST_START, Certifier
+from planners.engine import Engine
+from planners.event_engine import make_engine
+from planners.iterate import iterate
+from planners.judge import Run
+from planners.kernels.compiling import interruptible
+from planners.kernels.threads import check_num_threads
+from planners.linear.rounds import is_small
+from planners.objective import Discounted
+from planners.objectives.request import AUTO, DEFAULT_TOL, Request
+from planners.policies import greedy_policy, model_values
+from planners.result import KEYBOARD, SolveResult, Status
+from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
+from planners.solvers.auto_policy_iteration import AutoPolicyIteration
+from planners.solvers.base import Solver
+from planners.solvers.basin_aggregation import BasinAggregation, BasinAggregationOptions
+from planners.solvers.fixed_aggregation import FixedAggregation, FixedAggregationOptions
+from planners.solvers.forest_policy_iteration import (
+    ForestPolicyIteration,
+    ForestPolicyIterationOptions,
+)
+from planners.solvers.gauss_seidel import GaussSeidel
+from planners.solvers.modified_policy_iteration import (
+    ModifiedPolicyIteration,
+    ModifiedPolicyIterationOptions,
+)
+from planners.solvers.multilevel_policy_iteration import (
+    MultilevelPolicyIteration,
+    MultilevelPolicyIterationOptions,
+)
+from planners.solvers.policy_iteration import PolicyIteration
+from planners.solvers.policy_sweeps import PolicySweeps
+from planners.solvers.small_policy_iteration import SmallPolicyIteration
+from planners.solvers.value_iteration import ValueIteration
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of the table of methods.
+
+    Parameters
+    ----------
+    solver : callable
+        ``solver(backups)``, with ``options=`` where there are any, with ``rng=`` where it draws.
+    summary : str
+    options : type, optional
+        Frozen dataclass of the options that the method takes.
+    draws : bool
+        Whether the method takes a Generator.
+    num_iterations : callable, optional
+        ``num_iterations(options)``: the budget that is the method's normal end where the caller
+        sets none.  Methods without one run to a tolerance, and so do those where it is None; the
+        others define their values, which are not moved to the middle of what is certified.
+    matrix_free : callable, optional
+        As ``solver``, on models without a table; None where there is none.
+    """
+
+    solver: Callable[..., Solver]
+    summary: str
+    options: type | None = None
+    draws: bool = False
+    num_iterations: Callable[[Any], int | None] = lambda options: None
+    matrix_free: Callable[..., Solver] | None = None
+
+
+METHODS: dict[str, Method] = {
+    "value_iteration": Method(
+        ValueIteration,
+        "full sweeps V = TV with MacQueen's bounds",
+        matrix_free=ValueIteration,
+    ),
+    "gauss_seidel": Method(GaussSeidel, "sweeps in place, in alternating directions"),
+    "modified_policy_iteration": Method(
+        ModifiedPolicyIteration,
+        "sweeps, and between them cheap ones by the policy alone",
+        ModifiedPolicyIterationOptions,
+        matrix_free=PolicySweeps,
+    ),
+    "policy_iteration": Method(PolicyIteration, "exact evaluation and improvement in turn"),
+    "multilevel_policy_iteration": Method(
+        MultilevelPolicyIteration,
+        "policy iteration that begins on coarser models and evaluates by elimination in levels",
+        MultilevelPolicyIterationOptions,
+    ),
+    "forest_policy_iteration": Method(
+        ForestPolicyIteration,
+        "policy iteration with evaluation along the forest of likeliest moves, and sweeps",
+        ForestPolicyIterationOptions,
+    ),
+    "basin_aggregation": Method(
+        BasinAggregation,
+        "sweeps that retrace their rows, and aggregation by where the policy goes",
+        BasinAggregationOptions,
+    ),
+    "fixed_aggregation": Method(
+        FixedAggregation,
+        "Algorithm 1: updates of states grouped by given labels",
+        FixedAggregationOptions,
+        draws=True,
+        num_iterations=operator.attrgetter("num_iterations"),
+        matrix_free=FixedAggregation,
+    ),
+    "adaptive_aggregation": Method(
+        AdaptiveAggregation,
+        "Algorithm 3: sweeps in turn with updates of states grouped by value",
+        AdaptiveAggregationOptions,
+        draws=True,
+        num_iterations=operator.attrgetter("num_iterations"),
+        matrix_free=AdaptiveAggregation,
+    ),
+}
+
+
+def solve_discounted(model_or_env: Any, objective: Discounted, request: Request) -> SolveResult:
+    """Return costs-to-go, a policy, and how far they can be from the optimum.
+
+    Parameters
+    ----------
+    model_or_env
+        What `as_model` takes.
+    objective : Discounted
+    request : Request
+    """
+    gamma, method, certify, callback = (
+        objective.gamma,
+        request.method,
+        request.certify,
+        request.callback,
+    )
+    tol, atol, time_limit = request.tol, request.atol, request.time_limit
+    num_iterations, num_updates, V0 = request.num_iterations, request.num_updates, request.V0
+    # Before the model, which may take long to check.
+    method_options = check_method(method, request.options)
+    if isinstance(model_or_env, EventMDP) and method != AUTO:
+        _solver_for(method, model_or_env)
+    model = as_model(model_or_env)
+    clock = Clock(time_limit)
+    reason = ""
+    if method == AUTO:
+        choice = choose(model, tol)
+        method, reason = choice.method, choice.reason
+        method_options = check_method(method, {})
+    entry = METHODS[method]
+    arguments = {} if method_options is None else {"options": method_options}
+    if entry.draws:
+        arguments["rng"] = np.random.default_rng(request.seed)
+    normal_end = entry.num_iterations(method_options)
+    start = np.zeros(model.num_states) if V0 is None else model_values(model, V0, "V0")
+    engine = make_engine(model, gamma, check_num_threads(request.num_threads), clock.check)
+    certifier = Certifier(engine)
+    _check_size(engine, start)
+    lowered = ""
+    if num_iterations is None and num_updates is None:
+        num_iterations = normal_end
+        if num_iterations is None and tol is None and atol is None:
+            tol = certifier.attainable(DEFAULT_TOL)
+            if tol > DEFAULT_TOL:
+                lowered = (
+                    f"; tol = {tol:.1e}, since float64 cannot certify the default tol of "
+                    f"{DEFAULT_TOL:g} here"
+                )
+    budget = Budget(tol, atol, num_iterations, num_updates, time_limit)
+    if budget.has_tolerance:
+        certifier.check_attainable(budget.tol if budget.atol is None else None)
+    make_solver = _solver_for(method, model)
+    if reason and make_solver is ModifiedPolicyIteration:
+        make_solver, arguments = AutoPolicyIteration, {"tol": budget.tol or DEFAULT_TOL}
+        # Rounds that nobody looks at one by one can be made at once.
+        unseen = callback is None and certify == "final" and not budget.counts
+        if unseen and is_small(engine):
+            make_solver = SmallPolicyIteration
+    solver = make_solver(engine, **arguments)
+    run: Run | None = None
+    try:
+        with interruptible():
+            run = iterate(
+                solver,
+                start,
+                certifier,
+                budget,
+                clock,
+                defines_values=normal_end is not None,
+                certify_every=certify == "every",
+                callback=callback,
+            )
+            if isinstance(solver, AutoPolicyIteration | SmallPolicyIteration) and solver.reason:
+                method, reason = solver.method, f"{reason}; {solver.reason}"
+            return _result(method, reason, lowered, engine, run, clock)
+    except KeyboardInterrupt:
+        if run is None:
+            raise
+        # What was found is not lost for the policy that is read off it.
+        interrupted = replace(run, status=Status.INTERRUPTED, message=KEYBOARD)
+        return _result(method, reason, "", engine, interrupted, clock)
+
+
+def _result(
+    method: str, reason: str, lowered: str, engine: Engine, run: Run, clock: Clock
+) -> SolveResult:
+    """Read the policy off the values, and say what it loses at most."""
+    model, gamma, check = engine.model, engine.gamma, run.check
+    # It is read off V before it was moved to the middle: next to terminal states, which are not
+    # moved, the middle has a larger residual.
+    V = run.V
+    bound = check.bound()
+    rounding = engine.rounding(check.size + bound) if bound < math.inf else 0.0
+    # What of a difference between two actions the bound and rounding leave open: giving it up
+    # for progress costs a policy no more than one bound.
+    slack = (1 - gamma) * run.bound + 2 * rounding if run.bound < math.inf else 0.0
+    policy = greedy_policy(engine, V, slack, tie=2 * rounding, reading=check.reading)
+    listed = model.num_listed_states
+    labels = run.labels
+    return SolveResult(
+        values=run.values[:listed].copy(),
+        policy=policy[:listed].copy(),
+        bound=run.bound,
+        # An action within the slack may cost so much more, and be rounded accordingly.
+        policy_bound=check.policy_bound(slack + engine.rounding(slack)),
+        status=run.status,
+        message=run.message + (lowered if run.status.success else ""),
+        method=method,
+        reason=reason,
+        objective=Discounted(gamma),
+        num_iterations=run.num_iterations,
+        num_sweeps=run.num_sweeps,
+        num_updates=run.num_updates,
+        num_certificate_sweeps=run.num_certificate_sweeps,
+        seconds=clock.seconds(),
+        history=run.history,
+        labels=None if labels is None else labels[:listed].copy(),
+    )
+
+
+def check_method(name: str, options: dict[str, Any]) -> Any:
+    """Return the options of a method as it takes them, None where it has none.
+
+    Parameters
+    ----------
+    name : str
+        A key of `METHODS`, or "auto".
+    options : dict
+        By their names.
+
+    Raises
+    ------
+    ValueError
+        If there is no such method, or an option is out of range.
+    TypeError
+        If the method takes no such option.
+    """
+    if name == AUTO:
+        if options:
+            raise TypeError(
+                f"method 'auto' takes no options of its own, got {', '.join(sorted(options))}: "
+                "name the method that they belong to"
+            )
+        return None
+    try:
+        kind = METHODS[name].options
+    except (KeyError, TypeError):
+        raise ValueError(
+            f"method must be one of {AUTO}, {', '.join(METHODS)}, got {name!r}"
+            f"{did_you_mean(name, METHODS)}"
+        ) from None
+    allowed = [] if kind is None else [f.name for f in fields(kind)]
+    for option in options:
+        if option not in allowed:
+            takes = f"takes {', '.join(allowed)}" if allowed else "takes no options of its own"
+            hint = did_you_mean(option, allowed)
+            raise TypeError(f"{name} does not take {option!r}; it {takes}{hint}")
+    return None if kind is None else kind(**options)
+
+
+def _solver_for(method: str, model: Model) -> Callable[..., Solver]:
+    """Return the solver of a method, and refuse one that needs a table where there is none."""
+    entry = METHODS[method]
+    if not isinstance(model, EventMDP):
+        return entry.solver
+    if entry.matrix_free is None:
+        working = ", ".join(name for name, other in METHODS.items() if other.matrix_free)
+        raise ValueError(
+            f"{method} needs a table of transitions, which an EventMDP does not form; methods that "
+            f"do without: {working}; a small model has a table as model.to_tabular()"
+        )
+    return entry.matrix_free
+
+
+def _check_size(engine: Engine, start: NDArray[np.float64]) -> None:
+    """Refuse costs and values so large that costs-to-go overflow on the way to them."""
+    most = (1 - engine.gamma) * LARGEST_START
+    what = "costs (or rewards) have"
+    size = engine.max_cost
+    if not size <= most:
+        raise ValueError(
+            f"{what} sizes up to {size:g}, which at gamma = {engine.gamma!r} is too much for "
+            f"float64: at most {most:.3g} will do; measure them in another unit"
+        )
+    size = engine.sup_norm(start)
+    if not size <= most:
+        raise ValueError(
+            f"V0 has sizes up to {size:g}, which at gamma = {engine.gamma!r} is too "
+            f"much for float64: at most {most:.3g} will do"
+        )

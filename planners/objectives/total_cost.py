@@ -1,0 +1,14 @@
+"""Placeholder of the integrator's branch; the owner replaces it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planners.objective import TotalCost
+from planners.objectives.request import Request
+from planners.result import SolveResult
+
+
+def solve_total_cost(model_or_env: Any, objective: TotalCost, request: Request) -> SolveResult:
+    """Return the answer."""
+    raise NotImplementedError
