@@ -338,6 +338,11 @@ def quotient(
         usable action may lead to one.
     stay : ndarray of float, shape (number of components,), optional
         What it costs, once, to end by staying in each; by default one cannot.
+
+    Raises
+    ------
+    ValueError
+        If a usable action leads to a state that is left out, or none is left.
     """
     num_states, num_actions = model.num_states, model.num_actions
     labels = components.labels
@@ -381,7 +386,10 @@ def quotient(
         owner, nodes = owner[begins], above[begins]
         origin.append(np.full(len(nodes), -1, dtype=np.int64))
         count += len(nodes)
-    root = np.where(labels >= 0, roots[labels], member)
+    if count == 0:
+        raise ValueError("no state is left: none has a usable action")
+    root = member.copy()
+    root[labels >= 0] = roots[labels[labels >= 0]]
     # The end of those who stay.
     end = count
     if stay is not None:
