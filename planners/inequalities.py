@@ -232,7 +232,7 @@ class Inequalities:
         with_costs: bool,
         sign: float,
     ) -> bool:
-        """Whether no ``sign`` x is negative, though rounding may hide it: a few rows in fractions."""
+        """Whether no ``sign`` x is negative: where rounding may hide it, by fractions."""
         kernel = (
             differences.doubtful_moves
             if isinstance(self._tables, Moves)

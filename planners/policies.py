@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.arrays import readonly
 from aggmaze.checks import as_float, check_discount, is_real
+from aggmaze.memory import check_memory
 from aggmaze.models.model import Model, with_table
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
@@ -25,6 +26,7 @@ from planners.kernels.tables import moves_of, outcomes_of, unsigned
 from planners.linear.shortest_paths import distances_on_grid
 from planners.objective import AverageCost, FiniteHorizon, Objective, TotalCost, as_objective
 from planners.result import SolveResult
+from planners.stages import Stages
 
 # States whose variances are found together.
 _BLOCK = 1024
@@ -69,7 +71,7 @@ def q_values(
     asked = _objective_of(V, gamma, objective)
     values = V.values if isinstance(V, SolveResult) else V
     if isinstance(asked, FiniteHorizon):
-        return horizon_q_values(model, values, asked)
+        return _horizon_q_values(model, values, asked)
     if isinstance(asked, AverageCost):
         if not isinstance(V, SolveResult) or V.bias is None:
             raise ValueError(
@@ -90,6 +92,24 @@ def q_values(
     if not isinstance(asked, TotalCost):
         return engine.q_values(model_values(model, values))[: model.num_listed_states]
     return _total_q_values(model, engine, values, asked)[: model.num_listed_states]
+
+
+def _horizon_q_values(model: Model, V: ArrayLike, objective: FiniteHorizon) -> NDArray[np.float64]:
+    """Return what actions cost in all at each step, shape (T, S, A)."""
+    steps, num_listed = objective.steps, model.num_listed_states
+    given = np.asarray(V, dtype=np.float64)
+    if given.shape != (steps + 1, num_listed):
+        raise ValueError(
+            f"V must have shape (T + 1, S) = {(steps + 1, num_listed)}, a row for each step and one "
+            f"for the end, got {given.shape}"
+        )
+    check_memory(8 * steps * num_listed * model.num_actions, f"action values of {steps:,} steps")
+    stages = Stages(model, objective)
+    Q = np.empty((steps, num_listed, model.num_actions))
+    for step in range(steps):
+        following = model_values(model, given[step + 1], f"V[{step + 1}]")
+        Q[step] = stages.engine(step).q_values(following)[:num_listed]
+    return Q
 
 
 def _objective_of(

@@ -1,16 +1,218 @@
-"""Placeholder of the integrator's branch; the owner replaces it."""
+"""Costs of a number of steps, by backward induction.
+
+    V_T = terminal costs,    V_t(s) = min_a c_t(s,a) + gamma sum_s' P_t(s'|s,a) V_{t+1}(s')
+
+(Puterman, "Markov decision processes", 1994, section 4.5).  The values are exact but for rounding,
+which is added up on the way (docs/certificate.md, "A finite horizon").
+"""
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from aggmaze.checks import check_choice
+from aggmaze.memory import check_memory
+from aggmaze.models.model import Model
+from planners.adapters import as_model
+from planners.budget import Clock, OutOfTimeError
+from planners.certificate import LARGEST_VALUE
+from planners.engine import Engine
+from planners.kernels.compiling import interruptible
+from planners.kernels.pieces import UNIT_ROUNDOFF
+from planners.kernels.threads import check_num_threads
 from planners.objective import FiniteHorizon
-from planners.objectives.request import Request
-from planners.result import SolveResult
+from planners.objectives.request import AUTO, Request, check_method_of
+from planners.record import Record
+from planners.result import KEYBOARD, SolveResult, Status
+from planners.stages import Stages
+
+#: The only method.
+BACKWARD_INDUCTION = "backward_induction"
+
+KEEP = ("all", "policy", "values", "first")
 
 
 def solve_finite_horizon(
     model_or_env: Any, objective: FiniteHorizon, request: Request
 ) -> SolveResult:
-    """Return the answer."""
-    raise NotImplementedError
+    """Return costs-to-go and actions of each step.
+
+    The only method is ``backward_induction``, with the option ``keep``: "all", or less where memory
+    is short: "policy" keeps the values of the first step only, "values" its actions only, "first"
+    both of that alone.
+
+    Parameters
+    ----------
+    model_or_env
+        What `as_model` takes.
+    objective : FiniteHorizon
+    request : Request
+
+    Raises
+    ------
+    ValueError
+        For an argument that says nothing of a finite horizon, or stages that do not fit.
+    MemoryError
+        If the steps need more memory than there is.
+    """
+    check_method_of(objective, [BACKWARD_INDUCTION], request.method, request.options, ["keep"])
+    keep = request.options.get("keep", "all")
+    check_choice("keep", keep, KEEP)
+    for name, instead in (
+        ("num_iterations", "the number of steps is steps"),
+        ("num_updates", "the number of steps is steps"),
+        ("V0", "what is left after the last step is terminal_costs"),
+    ):
+        if getattr(request, name) is not None:
+            raise ValueError(f"{name} says nothing of {objective}: {instead} of FiniteHorizon")
+    model = as_model(model_or_env)
+    clock = Clock(request.time_limit)
+    stages = Stages(model, objective, check_num_threads(request.num_threads), clock.check)
+    induction = _Induction(model, stages, objective, keep)
+    record = Record()
+    end: tuple[Status, str] | None = None
+    try:
+        with interruptible():
+            while induction.num_done < objective.steps and end is None:
+                induction.step()
+                record.add(clock.seconds(), induction.error, num_updates=model.num_states)
+                if induction.overflows:
+                    end = (
+                        Status.STOPPED_SHORT,
+                        "values are beyond what float64 can hold, or no numbers any more",
+                    )
+                elif request.callback is not None:
+                    values = functools.partial(induction.listed, induction.V)
+                    if request.callback(record.progress(values)):
+                        end = Status.INTERRUPTED, "stopped by the callback"
+                if end is None and request.time_limit is not None:
+                    if record.seconds >= request.time_limit:
+                        end = _out_of_time(request.time_limit)
+    except KeyboardInterrupt:
+        end = Status.INTERRUPTED, KEYBOARD
+    except OutOfTimeError:
+        assert request.time_limit is not None
+        end = _out_of_time(request.time_limit)
+    clock.lift()
+    return induction.result(end, request, record, clock)
+
+
+def _out_of_time(time_limit: float) -> tuple[Status, str]:
+    return Status.STOPPED_SHORT, f"time limit of {time_limit:g} s reached"
+
+
+class _Induction:
+    """The steps that are done, from the last one backwards."""
+
+    def __init__(self, model: Model, stages: Stages, objective: FiniteHorizon, keep: str) -> None:
+        self._model, self._stages, self._objective = model, stages, objective
+        steps, num_listed = objective.steps, model.num_listed_states
+        self._num_values = steps + 1 if keep in ("all", "values") else 1
+        self._num_policies = steps if keep in ("all", "policy") else 1
+        needed = 8 * num_listed * (self._num_values + self._num_policies)
+        less = [one for one in KEEP[1:] if keep == "all" or one == "first"]
+        hint = f" (less with keep= {', '.join(less)})" if keep != "first" else ""
+        check_memory(
+            needed + 28 * model.num_states,
+            f"values and actions of {steps:,} steps of {num_listed:,} states{hint}",
+        )
+        # Row -1 is the last step; those that are not kept give their place to the next.
+        self._values = np.empty((self._num_values, num_listed))
+        self._policy = np.empty((self._num_policies, num_listed), dtype=np.int64)
+        self._V = stages.terminal_costs.copy()
+        self._spare = np.empty_like(self._V)
+        self._actions = np.zeros(model.num_states, dtype=np.int32)
+        self._values[-1] = self.listed(self._V)
+        self.num_done = 0
+        #: Bounds the error of the values of any step so far.
+        self.error = 0.0
+        self._error_here = 0.0
+        self._size = float(np.abs(self._V).max())
+
+    @property
+    def V(self) -> NDArray[np.float64]:
+        """The values of the step that was done last, of all states."""
+        return self._V
+
+    @property
+    def overflows(self) -> bool:
+        """Whether values are no numbers any more, or too large to compute with."""
+        return not self._size <= LARGEST_VALUE
+
+    def listed(self, vector: NDArray[Any]) -> NDArray[Any]:
+        """Return the part of a vector that is of listed states, as a new array."""
+        return vector[: self._model.num_listed_states].copy()
+
+    def step(self) -> None:
+        """Go one step back."""
+        step = self._objective.steps - self.num_done - 1
+        engine = self._stages.engine(step)
+        engine.sweep(self._V, self._spare, self._actions)
+        size = engine.sup_norm(self._spare)
+        error = self._next_error(engine, max(self._size, size))
+        # Nothing below is long: what is done is done as a whole.
+        self._values[step if self._num_values > 1 else 0] = self.listed(self._spare)
+        self._policy[step if self._num_policies > 1 else 0] = self.listed(self._actions)
+        self._V, self._spare = self._spare, self._V
+        self._size, self._error_here = size, error
+        self.error = max(self.error, error)
+        self.num_done += 1
+
+    def _next_error(self, engine: Engine, size: float) -> float:
+        gamma, row_error = self._objective.gamma, engine.row_error
+        if not size <= LARGEST_VALUE:
+            return math.inf
+        # Rows that miss 1 are taken for rounded ones: the bound covers those that were meant.
+        rounding = engine.rounding(size) + gamma * row_error * size
+        return (gamma * (1 + row_error) * self._error_here + rounding) * (1 + 8 * UNIT_ROUNDOFF)
+
+    def result(
+        self,
+        end: tuple[Status, str] | None,
+        request: Request,
+        record: Record,
+        clock: Clock,
+    ) -> SolveResult:
+        """Return what was found: all steps, or the last ones."""
+        done, steps = self.num_done, self._objective.steps
+        bound = math.inf if self.overflows else self.error
+        values = self._values[-(done + 1) :] if self._num_values > 1 else self._values
+        policy = (
+            self._policy[len(self._policy) - done :] if self._num_policies > 1 else self._policy
+        )
+        if done == 0:
+            policy = policy[:0]
+        size = float(np.abs(values).max(initial=0.0))
+        target = max(request.atol or 0.0, (request.tol or 0.0) * size)
+        if end is not None and done < steps:
+            end = end[0], f"{end[1]}: these are the last {done:,} of {steps:,} steps"
+        elif end is None and request.has_accuracy and not bound <= target:
+            end = (
+                Status.STOPPED_SHORT,
+                f"rounding leaves a bound of {bound:.3g}, {target:.3g} was asked for",
+            )
+        elif end is None:
+            end = Status.CONVERGED, f"exact but for rounding, which is at most {bound:.3g}"
+        return SolveResult(
+            values=values.copy(),
+            policy=policy.copy(),
+            bound=bound,
+            # The policy's own values are as near to those computed as the optimum is.
+            policy_bound=2 * bound,
+            status=end[0],
+            message=end[1],
+            method=BACKWARD_INDUCTION,
+            reason=f"{self._objective}" if request.method == AUTO else "",
+            objective=self._objective,
+            num_iterations=done,
+            num_sweeps=done,
+            num_updates=done * self._model.num_states,
+            num_certificate_sweeps=0,
+            seconds=clock.seconds(),
+            history=record.history(done),
+        )
