@@ -100,8 +100,8 @@ def _horizon_q_values(model: Model, V: ArrayLike, objective: FiniteHorizon) -> N
     given = np.asarray(V, dtype=np.float64)
     if given.shape != (steps + 1, num_listed):
         raise ValueError(
-            f"V must have shape (T + 1, S) = {(steps + 1, num_listed)}, a row for each step and one "
-            f"for the end, got {given.shape}"
+            f"V must have shape (T + 1, S) = {(steps + 1, num_listed)}, a row for each step and "
+            f"one for the end, got {given.shape}"
         )
     check_memory(8 * steps * num_listed * model.num_actions, f"action values of {steps:,} steps")
     stages = Stages(model, objective)

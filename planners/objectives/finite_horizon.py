@@ -71,6 +71,7 @@ def solve_finite_horizon(
         if getattr(request, name) is not None:
             raise ValueError(f"{name} says nothing of {objective}: {instead} of FiniteHorizon")
     model = as_model(model_or_env)
+    limit = math.inf if request.time_limit is None else request.time_limit
     clock = Clock(request.time_limit)
     stages = Stages(model, objective, check_num_threads(request.num_threads), clock.check)
     induction = _Induction(model, stages, objective, keep)
@@ -90,14 +91,12 @@ def solve_finite_horizon(
                     values = functools.partial(induction.listed, induction.V)
                     if request.callback(record.progress(values)):
                         end = Status.INTERRUPTED, "stopped by the callback"
-                if end is None and request.time_limit is not None:
-                    if record.seconds >= request.time_limit:
-                        end = _out_of_time(request.time_limit)
+                if end is None and record.seconds >= limit:
+                    end = _out_of_time(limit)
     except KeyboardInterrupt:
         end = Status.INTERRUPTED, KEYBOARD
     except OutOfTimeError:
-        assert request.time_limit is not None
-        end = _out_of_time(request.time_limit)
+        end = _out_of_time(limit)
     clock.lift()
     return induction.result(end, request, record, clock)
 
