@@ -23,7 +23,7 @@ from rich.table import Table
 from typer.core import TyperCommand, TyperGroup
 
 import aggmaze
-from aggmaze.checks import check_choice, check_integer, did_you_mean
+from aggmaze.checks import check_choice, check_integer
 from aggmaze.env_settings import make_env, parse_settings
 from aggmaze.formats.storage import load_gym_P, load_model, save_gym_P, save_model
 from aggmaze.models.model import Model
@@ -40,7 +40,6 @@ from planners.objective import (
     FiniteHorizon,
     Objective,
     TotalCost,
-    as_objective,
 )
 from planners.plotting import check_matplotlib, figure_format, plot_plan, save_figure
 from planners.policies import greedy_path

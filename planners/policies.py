@@ -132,8 +132,8 @@ def greedy(model_or_env: Any, V: ArrayLike, gamma: float, slack: float = 0.0) ->
     Among the actions whose value is within ``slack`` of the best, the one that makes most progress
     towards a terminal state is taken: whose expected breadth-first distance to one, over available
     actions, is least; then the one of lowest index.  Without terminal states: the lowest index.
-    Against V itself the policy loses at most ``slack / (1 - gamma)``.  At gamma = 1 nothing says that
-    it ends: `solve` returns policies of total costs that do.
+    Against V itself the policy loses at most ``slack / (1 - gamma)``.  At gamma = 1 nothing says
+    that it ends: `solve` returns policies of total costs that do.
 
     Parameters
     ----------
