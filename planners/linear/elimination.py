@@ -42,7 +42,7 @@ def eliminate(chain: TabularMDP, gamma: float) -> NDArray[np.float64] | None:
     chain : TabularMDP
         With one action, as `planners.policies.policy_model` makes it; `MOST_STATES` at most.
     gamma : float
-        Discount in [0, 1).
+        Discount in [0, 1]; 1 only where every state reaches a terminal one.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def _eliminate(rows, costs, terminal, gamma, weights, values):
                 weights[i, j] += gamma * p
         missing = missing_probability(probabilities, starts[i], starts[i + 1])
         sums[i] = (1.0 - gamma) + gamma * (missing + ends)
-        if not sums[i] > 0.0:
+        if not sums[i] > 0.0 and not (gamma == 1.0 and sums[i] == 0.0):
             return False
     pivots = np.empty(num_states)
     coupled = np.empty(num_states, dtype=np.int64)
@@ -128,6 +128,8 @@ def _eliminate(rows, costs, terminal, gamma, weights, values):
                 coupled[count] = j
                 count += 1
                 pivot += weights[k, j]
+        if not pivot > 0.0:
+            return False
         pivots[k] = pivot
         for i in range(k):
             if weights[i, k] == 0.0:
