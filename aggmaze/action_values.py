@@ -21,7 +21,7 @@ def action_values(
     values : ndarray of float, shape (S,)
         V, costs-to-go.
     gamma : float
-        Discount in [0, 1).
+        Discount in [0, 1].
     lo, hi : int
 
     Returns

@@ -176,13 +176,13 @@ def shown(value: Any) -> str:
 
 def check_gamma(gamma: float) -> float:
     """Return a discount in [0, 1), and refuse any other."""
-    if is_real(gamma) and gamma == 1:
-        raise ValueError(
-            "gamma must be in [0, 1) here, got 1: this is about discounted costs, and total costs "
-            "are another objective"
-        )
     if not is_real(gamma):
         raise TypeError(f"gamma must be a number in [0, 1), got {gamma!r}")
+    if gamma == 1:
+        raise ValueError(
+            f"gamma must be in [0, 1) for discounted costs, got {gamma!r}: without a discount it is "
+            "another objective, TotalCost()"
+        )
     if not 0 <= gamma < 1:
         raise ValueError(f"gamma must be in [0, 1), got {gamma!r}")
     return float(gamma)

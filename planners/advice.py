@@ -14,23 +14,59 @@ from aggmaze.checks import check_choice
 from aggmaze.models.model import Model
 from aggmaze.play import Advice, Adviser
 from aggmaze.wrappers import PotentialShaping, RegretWrapper, vector
+from planners.objective import Discounted, Objective, TotalCost, as_objective
 from planners.policies import steps_to_terminal
+from planners.result import SolveResult
 from planners.solve import solve
+
+_Asked = Discounted | TotalCost
+
+
+def _asked(what: str, gamma: float | None, objective: Objective | None) -> _Asked:
+    """Return an objective whose costs-to-go go on step by step, and refuse others with a reason."""
+    asked = as_objective(gamma, objective)
+    if isinstance(asked, TotalCost) and asked.cost_of_dead_ends is not None:
+        raise ValueError(
+            f"{what} follows the steps of an environment, whose episodes do not end in dead ends as "
+            f"{asked!r} has it: leave dead_ends out"
+        )
+    if not isinstance(asked, Discounted | TotalCost):
+        raise ValueError(
+            f"{what} needs costs-to-go that are the same at every step, discounted or total, and "
+            f"{type(asked).__name__} has none"
+        )
+    return asked
+
+
+def _solved(what: str, model: Model, asked: _Asked, options: dict[str, Any]) -> SolveResult:
+    """Return the optimum of a model, finite everywhere."""
+    result = solve(model, objective=asked, **options).require()
+    if result.infinite.any():
+        state = int(np.argmax(result.infinite))
+        raise ValueError(
+            f"{what} needs finite costs-to-go, and from state {state} no policy surely ends: ask "
+            "for a discount below 1"
+        )
+    return result
 
 
 class _OptimalValues:
     """Computes the optimal values of models; a class, so that it can be pickled."""
 
-    def __init__(self, gamma: float, options: dict[str, Any]) -> None:
-        self.gamma = gamma
+    def __init__(self, what: str, asked: _Asked, options: dict[str, Any]) -> None:
+        self.what, self.asked = what, asked
         self.options = options
 
     def __call__(self, model: Model) -> NDArray[np.float64]:
-        return solve(model, gamma=self.gamma, **self.options).require().values
+        return _solved(self.what, model, self.asked, self.options).values
 
 
 def with_regret(
-    env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any], gamma: float, **options: Any
+    env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any],
+    gamma: float | None = None,
+    *,
+    objective: Objective | None = None,
+    **options: Any,
 ) -> RegretWrapper | vector.RegretWrapper:
     """Solve an environment, and wrap it so that each step tells its regret.
 
@@ -39,8 +75,10 @@ def with_regret(
     Parameters
     ----------
     env : gymnasium.Env or TabularVectorEnv
-    gamma : float
-        Discount in [0, 1).
+    gamma : float, optional
+        Discount in [0, 1); 1 stands for `TotalCost`.
+    objective : Discounted or TotalCost, optional
+        In place of ``gamma``.
     **options
         As for `solve`: ``tol`` is 1e-6 of max|V| by default.
 
@@ -52,11 +90,14 @@ def with_regret(
     ------
     NotSolvedError
         If a solve does not reach what is asked for; later ones raise it in ``reset``.
+    ValueError
+        For another objective, or where some state has no policy that surely ends.
     """
-    values = _OptimalValues(gamma, options)
+    asked = _asked("a regret", gamma, objective)
+    values = _OptimalValues("a regret", asked, options)
     if isinstance(env, VectorEnv):
-        return vector.RegretWrapper(env, values, gamma)
-    return RegretWrapper(env, values, gamma)
+        return vector.RegretWrapper(env, values, asked.gamma)
+    return RegretWrapper(env, values, asked.gamma)
 
 
 class _OptimalPotential(_OptimalValues):
@@ -82,8 +123,9 @@ def _distance_potential(model: Model) -> NDArray[np.float64]:
 
 def with_shaping(
     env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any],
-    gamma: float,
+    gamma: float | None = None,
     *,
+    objective: Objective | None = None,
     potential: str | ArrayLike | Callable[[Model], ArrayLike] = "values",
     **options: Any,
 ) -> PotentialShaping | vector.PotentialShaping:
@@ -94,8 +136,10 @@ def with_shaping(
     Parameters
     ----------
     env : gymnasium.Env or TabularVectorEnv
-    gamma : float
-        Discount in [0, 1).
+    gamma : float, optional
+        Discount in [0, 1); 1 stands for `TotalCost`.
+    objective : Discounted or TotalCost, optional
+        In place of ``gamma``.
     potential : {"values", "distance"}, array_like or callable
         "values": the optimal returns, minus V*, from `solve`.  "distance": minus the fewest steps
         to a terminal state, for tasks that end where one wants to be.  Or your own, as
@@ -110,9 +154,10 @@ def with_shaping(
     Raises
     ------
     ValueError
-        If the potential is no such name; if there is no terminal state to measure a distance to; or
-        if options are given and nothing is solved.
+        If the potential is no such name; if there is no terminal state to measure a distance to; if
+        options are given and nothing is solved; or as `with_regret`.
     """
+    asked = _asked("a potential", gamma, objective)
     solved = isinstance(potential, str) and potential == "values"
     if options and not solved:
         raise ValueError(
@@ -120,26 +165,33 @@ def with_shaping(
         )
     if isinstance(potential, str):
         check_choice("potential", potential, ("values", "distance"))
-        potential = _OptimalPotential(gamma, options) if solved else _distance_potential
+        potential = (
+            _OptimalPotential("a potential", asked, options) if solved else _distance_potential
+        )
     if isinstance(env, VectorEnv):
-        return vector.PotentialShaping(env, potential, gamma)
-    return PotentialShaping(env, potential, gamma)
+        return vector.PotentialShaping(env, potential, asked.gamma)
+    return PotentialShaping(env, potential, asked.gamma)
 
 
-def adviser(gamma: float, **options: Any) -> Adviser:
+def adviser(
+    gamma: float | None = None, *, objective: Objective | None = None, **options: Any
+) -> Adviser:
     """Return an adviser who solves each model that is played.
 
     Parameters
     ----------
-    gamma : float
-        Discount in [0, 1).
+    gamma : float, optional
+        Discount in [0, 1); 1 stands for `TotalCost`.
+    objective : Discounted or TotalCost, optional
+        In place of ``gamma``.
     **options
         As for `solve`.  The adviser raises `NotSolvedError` where a solve does not reach what they
         ask for.
     """
+    asked = _asked("advice", gamma, objective)
 
     def advise(model: Model) -> Advice:
-        result = solve(model, gamma=gamma, **options).require()
-        return Advice(result.values, result.policy, gamma)
+        result = _solved("advice", model, asked, options)
+        return Advice(result.values, result.policy, asked.gamma)
 
     return advise

@@ -367,7 +367,7 @@ def local_engine(
     checkpoint: Callable[[], None] = _no_limit,
     costs: NDArray[np.float64] | None = None,
 ) -> LocalEngine:
-    """Return the backups of a model at a discount in [0, 1).
+    """Return the backups of a model at a discount in [0, 1].
 
     Parameters
     ----------

@@ -83,9 +83,7 @@ def total_cost_of_policy(
     return values
 
 
-def _total_cost_of_moves(
-    model: MoveMDP, actions: NDArray[np.int32]
-) -> NDArray[np.float64] | None:
+def _total_cost_of_moves(model: MoveMDP, actions: NDArray[np.int32]) -> NDArray[np.float64] | None:
     """Return the same straight from the tables of moves; None where that is not the way."""
     engine = local_engine(model, 1.0)
     if model.p == 1.0:
@@ -146,7 +144,8 @@ def arriving(transitions: sp.csr_array, ends: NDArray[np.bool_]) -> NDArray[np.b
     counts = np.diff(transitions.indptr)
     row_of_entry = np.repeat(np.arange(len(counts)), counts)
     kept = (transitions.data > 0.0) & ~ends[row_of_entry]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(row_of_entry[kept], minlength=len(counts)))])
+    lengths = np.bincount(row_of_entry[kept], minlength=len(counts))
+    starts = np.concatenate([[0], np.cumsum(lengths)])
     graph = sp.csr_array(
         (np.ones(int(starts[-1])), transitions.indices[kept], starts), shape=transitions.shape
     )
@@ -210,3 +209,7 @@ def total_costs_of_chain(
     if not sup_norm(values) < math.inf:
         raise NoTotalError("the total costs of a policy are beyond what float64 can hold")
     return values
+
+
+def average_cost_of_policy(model, policy, *, allow_unavailable=False):
+    raise NotImplementedError

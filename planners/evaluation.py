@@ -18,13 +18,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.arrays import readonly
-from aggmaze.checks import check_gamma
+from aggmaze.memory import check_memory
+from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
 from planners.adapters import as_model
 from planners.bellman import local_engine
 from planners.budget import Budget, Clock
 from planners.certificate import Certifier
+from planners.chain_costs import (
+    arriving,
+    average_cost_of_policy,
+    normalised,
+    total_cost_of_policy,
+    total_costs_of_chain,
+)
 from planners.engine import Engine
 from planners.iterate import iterate
 from planners.kernels.compiling import interruptible
@@ -36,9 +44,11 @@ from planners.linear.forest import PolicyForest
 from planners.linear.move_equations import MoveEquations
 from planners.linear.policy_equations import PolicyEquations
 from planners.linear.rows import rows_of
-from planners.policies import available_actions, policy_model
+from planners.objective import AverageCost, Discounted, FiniteHorizon, Objective, TotalCost
+from planners.policies import available_actions, objective_of, policy_model, steps_to_terminal
 from planners.result import SolveResult, Status
 from planners.solvers.value_iteration import ValueIteration
+from planners.stages import Stages
 
 # Sweeps after which value iteration is given up where the equations were too much for their solver.
 _MOST_SWEEPS = 1_000_000
@@ -48,15 +58,16 @@ _MOST_SWEEPS = 1_000_000
 def evaluate(
     model_or_env: Any,
     policy: SolveResult | ArrayLike,
-    gamma: float,
+    gamma: float | None = None,
     *,
+    objective: Objective | None = None,
     allow_unavailable: bool = False,
 ) -> NDArray[np.float64]:
-    """Return the costs-to-go of a policy, exact within rounding.
+    """Return what a policy costs under an objective, exact within rounding.
 
-    That is: they satisfy their equations but for a residual of the size of rounding, which moves
-    them by at most ``1 / (1 - gamma)`` times as much, or the expected number of steps to a terminal
-    state if that is less.  In models of up to 1024 states the error of each value is a few
+    That is: costs-to-go satisfy their equations but for a residual of the size of rounding, which
+    moves them by at most ``1 / (1 - gamma)`` times as much, or the expected number of steps to a
+    terminal state if that is less.  In models of up to 1024 states the error of each value is a few
     roundings of what it would be if all costs had one sign, whatever gamma is; probabilities that
     sum to 1 but for rounding count as if they did.
 
@@ -65,10 +76,13 @@ def evaluate(
     model_or_env
         What `as_model` takes.
     policy : SolveResult, or array_like of int, shape (S,), or of float, shape (S, A)
-        Actions, or the probability of each action.  Whether a `SolveResult` is a success plays no
-        part: this is about its policy alone.
-    gamma : float
-        Discount in [0, 1).
+        Actions, or the probability of each action; for a `FiniteHorizon` also a table for each
+        step, shape (T, S) or (T, S, A).  Whether a `SolveResult` is a success plays no part: this
+        is about its policy alone.  It brings its objective where none is given.
+    gamma : float, optional
+        Discount in [0, 1]; 1 stands for `TotalCost`.
+    objective : Objective, optional
+        In place of ``gamma``.
     allow_unavailable : bool
         Whether the policy may choose unavailable actions, which stay in place and pay, as agents
         do that know nothing of masks: what the model has for a step in place, else ``max(0,
@@ -76,18 +90,39 @@ def evaluate(
 
     Returns
     -------
-    ndarray of float, shape (S,)
-        ``V(s) = sum_a pi(a|s) (c(s,a) + gamma sum_s' P(s'|s,a) V(s'))``; 0 in terminal states.
+    ndarray of float, shape (S,), or (T + 1, S) for a `FiniteHorizon`
+        ``V(s) = sum_a pi(a|s) (c(s,a) + gamma sum_s' P(s'|s,a) V(s'))``; 0 in terminal states.  For
+        `TotalCost` +inf where the policy does not end with probability 1; for `AverageCost` the
+        gain.
 
     Raises
     ------
     ValueError
-        If the policy does not fit the model, or gamma is not in [0, 1).
+        If the policy does not fit the model, or gamma is out of range.
     FloatingPointError
         If float64 cannot tell the costs-to-go to within any bound.
     """
     model = as_model(model_or_env)
-    gamma = check_gamma(gamma)
+    asked = objective_of(policy, gamma, objective)
+    if isinstance(asked, FiniteHorizon):
+        values = _values_by_step(model, policy, asked, allow_unavailable)
+    elif isinstance(asked, TotalCost):
+        values = _total_costs(model, policy, asked, allow_unavailable)
+    elif isinstance(asked, AverageCost):
+        values = average_cost_of_policy(model, policy, allow_unavailable=allow_unavailable)[0]
+    else:
+        values = _discounted_costs(model, policy, asked.gamma, allow_unavailable)
+    if not sup_norm(values[np.isfinite(values) | np.isnan(values)]) < math.inf:
+        raise FloatingPointError(
+            "the policy could not be evaluated: its costs-to-go are beyond what float64 can hold"
+        )
+    return values[..., : model.num_listed_states]
+
+
+def _discounted_costs(
+    model: Model, policy: SolveResult | ArrayLike, gamma: float, allow_unavailable: bool
+) -> NDArray[np.float64]:
+    """Return the discounted costs of a policy, shape (S,), with added states."""
     values = None
     if isinstance(model, MoveMDP) and model.num_states > MOST_STATES:
         actions = available_actions(model, policy)
@@ -99,14 +134,85 @@ def evaluate(
         raise FloatingPointError(
             "the policy could not be evaluated: its costs-to-go are beyond what float64 can hold"
         )
-    return values[: model.num_listed_states]
+    return values
+
+
+def _total_costs(
+    model: Model,
+    policy: SolveResult | ArrayLike,
+    objective: TotalCost,
+    allow_unavailable: bool,
+) -> NDArray[np.float64]:
+    """Return the total costs of a policy, shape (S,), with added states."""
+    cost = objective.cost_of_dead_ends
+    if cost is None:
+        return total_cost_of_policy(model, policy, allow_unavailable=allow_unavailable)
+    chain = policy_model(model, policy, allow_unavailable=allow_unavailable)
+    dead = steps_to_terminal(model) < 0
+    transitions, ends = normalised(chain.transitions), dead | chain.terminal
+    # What it costs to get there, and what it costs to be there, by the same equations.
+    entering = np.asarray(transitions @ dead.astype(np.float64))
+    costs = chain.costs[:, 0] + cost * entering
+    arrives = arriving(transitions, ends)
+    values = total_costs_of_chain(transitions, costs, ends | ~arrives)
+    values[dead] = cost
+    values[~arrives] = np.inf
+    return values
+
+
+def _values_by_step(
+    model: Model,
+    policy: SolveResult | ArrayLike,
+    objective: FiniteHorizon,
+    allow_unavailable: bool,
+) -> NDArray[np.float64]:
+    """Return what is left to pay before each step, shape (T + 1, S), with added states."""
+    steps = objective.steps
+    check_memory(8 * (steps + 1) * model.num_states, f"values of {steps:,} steps")
+    stages = Stages(model, objective)
+    values = np.empty((steps + 1, model.num_states))
+    values[steps] = stages.terminal_costs
+    chain: TabularMDP | None = None
+    table = policy.policy if isinstance(policy, SolveResult) else np.asarray(policy)
+    changes = policy_changes(model, table, objective)
+    for step in reversed(range(steps)):
+        if chain is None or changes or objective.stages is not None:
+            chain = policy_model(
+                stages.model(step),
+                table[step] if changes else table,
+                allow_unavailable=allow_unavailable,
+            )
+        # No terminal state pays, and elsewhere a step in place may.
+        local_engine(chain, objective.gamma).sweep(values[step + 1], values[step])
+    return values
+
+
+def policy_changes(model: Model, table: NDArray[Any], objective: FiniteHorizon) -> bool:
+    """Return whether a policy has a table for each step, and refuse one of another shape.
+
+    Parameters
+    ----------
+    model : Model
+    table : ndarray, shape (S,), (S, A), (T, S) or (T, S, A)
+    objective : FiniteHorizon
+    """
+    by_step = (objective.steps, model.num_listed_states)
+    integers = np.issubdtype(table.dtype, np.integer)
+    shapes = {1: False, 3: True, 2: integers}
+    changes = shapes.get(table.ndim)
+    if changes is None or (changes and table.shape[:2] != by_step):
+        raise ValueError(
+            f"a policy for {objective} must have actions, shape (S,) or (T, S) = {by_step}, or "
+            f"probabilities, shape (S, A) or (T, S, A), got {table.dtype} of shape {table.shape}"
+        )
+    return changes
 
 
 def _start(
     model: MoveMDP, policy: SolveResult | ArrayLike, gamma: float
 ) -> NDArray[np.float64] | None:
     """Return values that may be near those of the policy, as an array of its own."""
-    if not isinstance(policy, SolveResult) or policy.gamma != gamma:
+    if not isinstance(policy, SolveResult) or policy.objective != Discounted(gamma):
         return None
     if not sup_norm(policy.values) < math.inf:
         return None

@@ -276,7 +276,7 @@ def make_engine(
     num_threads: int = 1,
     checkpoint: Callable[[], None] = lambda: None,
 ) -> Engine:
-    """Return the backups of a model of any kind at a discount in [0, 1).
+    """Return the backups of a model of any kind at a discount in [0, 1].
 
     Parameters
     ----------

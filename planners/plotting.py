@@ -31,6 +31,7 @@ _FEWEST_CONTOURED = 8
 _MOST_LAYERS = 12
 _PATH = "#d62728"
 _WALL = "#20242c"
+_INFINITE = "#9aa0a6"
 
 
 def plot_plan(
@@ -47,7 +48,8 @@ def plot_plan(
     ----------
     layout : Layout
     values : array_like of float, shape (S,)
-        Those of blocked positions are not looked at.
+        Those of blocked positions are not looked at.  Infinite ones have a colour of their own.
+        Of a `FiniteHorizon` it is one step that is drawn: ``values[t]``, ``policy[t]``.
     policy : ndarray of int, shape (S,), optional
         Arrows are thinned out on large terrains and left out in large mazes.
     path : ndarray of int, optional
@@ -55,16 +57,26 @@ def plot_plan(
     title : str
     """
     array = np.asarray(values, dtype=np.float64)
+    num_states = math.prod(layout.grid.shape)
+    if array.shape != (num_states,):
+        hint = "; of a finite horizon draw one step, values[t]" if array.ndim == 2 else ""
+        raise ValueError(
+            f"values must have shape ({num_states},), one a position, got {array.shape}{hint}"
+        )
     shown = array[layout.free()]
+    infinite, shown = np.isposinf(array), shown[np.isfinite(shown)]
+    low, high = (float(shown.min()), float(shown.max())) if len(shown) else (0.0, 0.0)
+    # Matplotlib takes what is infinite for missing, as walls are.
+    array = np.where(infinite, high + max(1.0, abs(high)), array)
     figure, panels = _panels(layout, title)
-    colours = _colours()
+    colours = _colours().with_extremes(bad=_WALL, over=_INFINITE)
     image = None
     for axes, through in panels:
         image = axes.imshow(
             _cells(layout, array, through),
             cmap=colours,
-            vmin=float(shown.min()),
-            vmax=float(shown.max()),
+            vmin=low,
+            vmax=high,
             extent=_extent(layout),
             interpolation="nearest",
         )
@@ -74,8 +86,13 @@ def plot_plan(
         if path is not None:
             _draw_path(axes, layout, path, through)
     assert image is not None
-    bar = figure.colorbar(image, ax=[axes for axes, _ in panels], shrink=0.85)
-    bar.set_label("cost-to-go")
+    bar = figure.colorbar(
+        image,
+        ax=[axes for axes, _ in panels],
+        shrink=0.85,
+        extend="max" if infinite.any() else "neither",
+    )
+    bar.set_label("cost-to-go (grey: without limit)" if infinite.any() else "cost-to-go")
     return figure
 
 

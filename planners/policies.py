@@ -68,7 +68,7 @@ def q_values(
         state to state, so that no one number says what an action is worth.
     """
     model = as_model(model_or_env)
-    asked = _objective_of(V, gamma, objective)
+    asked = objective_of(V, gamma, objective)
     values = V.values if isinstance(V, SolveResult) else V
     if isinstance(asked, FiniteHorizon):
         return _horizon_q_values(model, values, asked)
@@ -112,10 +112,17 @@ def _horizon_q_values(model: Model, V: ArrayLike, objective: FiniteHorizon) -> N
     return Q
 
 
-def _objective_of(
+def objective_of(
     given: SolveResult | ArrayLike, gamma: float | None, objective: Objective | None
 ) -> Objective:
-    """Return what is asked, in words or by the result that is given."""
+    """Return what is asked, in words or by the result that is given.
+
+    Parameters
+    ----------
+    given : SolveResult or array_like
+    gamma : float, optional
+    objective : Objective, optional
+    """
     if gamma is None and objective is None and isinstance(given, SolveResult):
         return given.objective
     return as_objective(gamma, objective)
@@ -391,15 +398,23 @@ class StepVariances:
     policy : SolveResult or array_like
         As for `policy_model`; it may choose masked actions.
     V : ndarray of float, shape (S,)
-        The policy's own costs-to-go, which are the means.
+        What is left to pay before the step, by the policy: the means.
     gamma : float
+    following : ndarray of float, shape (S,), optional
+        What is left to pay after it; V by default.
     """
 
     def __init__(
-        self, model: Model, policy: SolveResult | ArrayLike, V: NDArray[np.float64], gamma: float
+        self,
+        model: Model,
+        policy: SolveResult | ArrayLike,
+        V: NDArray[np.float64],
+        gamma: float,
+        following: NDArray[np.float64] | None = None,
     ) -> None:
         model = with_table(model)
         self._V, self._gamma = V, gamma
+        self._following = V if following is None else following
         self._policy = _policy_array(model, policy)
         self._model = model
         if isinstance(model, TabularMDP):
@@ -421,6 +436,7 @@ class StepVariances:
         lo, hi : int
         """
         model, V = self._model, self._V
+        later = self._following
         weights = _weights_of(model, self._policy, lo, hi)
         if isinstance(model, MoveMDP):
             rows = model.policy_rows(lo, hi, weights)
@@ -432,7 +448,7 @@ class StepVariances:
         taken = weights.reshape(-1)[row_of_entry] > 0.0
         row_of_entry = row_of_entry[taken]
         state_of_entry = row_of_entry * (hi - lo) // num_rows
-        following = rows.outcome_costs[taken] + self._gamma * V[matrix.indices[taken]]
+        following = rows.outcome_costs[taken] + self._gamma * later[matrix.indices[taken]]
         surprise = following - V[lo + state_of_entry]
         shares = matrix.data[taken] * weights.reshape(-1)[row_of_entry]
         variances = np.zeros(hi - lo)
@@ -496,6 +512,11 @@ def _policy_weights(
 
 def _policy_array(model: Model, policy: SolveResult | ArrayLike) -> NDArray[Any]:
     """Return actions, shape (S,), or probabilities, shape (S, A), perhaps of listed states only."""
+    if isinstance(policy, SolveResult) and isinstance(policy.objective, FiniteHorizon):
+        raise ValueError(
+            f"the policy of {policy.objective} changes with the step: ask for one of its steps, "
+            "policy[t], or give the objective where that is possible"
+        )
     array = np.asarray(policy.policy if isinstance(policy, SolveResult) else policy)
     num_states, num_actions = model.num_states, model.num_actions
     listed = model.num_listed_states

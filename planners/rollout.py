@@ -9,6 +9,10 @@ variances that the model expects of the terms and the sum B of their squares, su
 of the model are (Bercu and Touati, 2008), and z = 5 makes that one in 130,000.  Where the model
 leaves nothing to chance, a single term that is not 0 is enough.  Neither limits of steps nor few
 episodes do harm: an episode that is cut off ends with what is expected there.
+
+Of total costs gamma is 1; of a finite horizon each step has a V of its own, and the last one is
+what ending there costs.  Of average costs the terms are ``c - g(s) + h(s') - h(s)``, with the gain
+g and the bias h of the policy.
 """
 
 from __future__ import annotations
@@ -25,17 +29,20 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.checks import check_gamma, check_integer, check_time_limit
+from aggmaze.checks import check_integer, check_time_limit
 from aggmaze.env_model import NoModelError
 from aggmaze.envs.tabular import TabularEnv
 from aggmaze.models.model import Model
 from planners.adapters import as_model
 from planners.budget import Clock
-from planners.evaluation import evaluate
+from planners.chain_costs import average_cost_of_policy
+from planners.evaluation import evaluate, policy_changes
 from planners.kernels.compiling import interruptible
 from planners.kernels.pieces import UNIT_ROUNDOFF
+from planners.objective import AverageCost, FiniteHorizon, Objective, as_objective
 from planners.policies import StepVariances
 from planners.result import SolveResult
+from planners.stages import Stages
 
 # Longest episode where neither the caller nor the environment sets a limit.
 _MAX_STEPS = 1000
@@ -55,15 +62,18 @@ class Rollouts:
     returns : ndarray of float, shape (N,)
         Sums of rewards.
     discounted_returns : ndarray of float, shape (N,), or None
-        Where the discount is known.
+        Where the discount is known; it is 1 of total and average costs.  Of a `FiniteHorizon` with
+        its terminal costs, where the episode went on until then.
     lengths : ndarray of int, shape (N,)
         Steps.
     successes : ndarray of bool, shape (N,)
         Whether the episode terminated, rather than ran out of steps.
     promised : float or None
         Expected discounted return from the start distribution, without a limit of steps:
-        ``-sum initial V^pi``, exact.  None where the policy is no table, the discount is not known
-        or the environment exposes no model of its steps.
+        ``-sum initial V^pi``, exact; minus infinity for total costs of a policy that may never end.
+        For an `AverageCost` the expected mean reward of a step, in the long run.  None where the
+        policy is no table, the objective is not known or the environment exposes no model of its
+        steps.
     broken : str
         Why what was got cannot be what was promised: the environment does not do what its model
         says.  Empty where it can, and where nothing is promised.
@@ -75,6 +85,11 @@ class Rollouts:
     successes: NDArray[np.bool_]
     promised: float | None
     broken: str = ""
+
+    @property
+    def mean_rewards(self) -> NDArray[np.float64]:
+        """Mean reward of a step in each episode, shape (N,)."""
+        return self.returns / np.maximum(self.lengths, 1)
 
     def __repr__(self) -> str:
         count = len(self.returns)
@@ -121,6 +136,7 @@ def rollout(
     seed: int = 0,
     max_steps: int | None = None,
     gamma: float | None = None,
+    objective: Objective | None = None,
     time_limit: float | None = None,
     callback: Callable[[RolloutProgress], object] | None = None,
 ) -> Rollouts:
@@ -135,14 +151,18 @@ def rollout(
         has none.  Of anything else the model is walked through, in a `TabularEnv`.
     policy
         A `SolveResult`, a success or not; actions, shape (S,); probabilities of actions, shape
-        (S, A); a callable on observations; or an object with Stable-Baselines3's ``predict``.
+        (S, A); for a `FiniteHorizon` either of them for each step, (T, S) or (T, S, A); a callable
+        on observations; or an object with Stable-Baselines3's ``predict``.
     episodes : int
     seed : int
         Seeds the environment, and the choices of a stochastic policy.
     max_steps : int, optional
         Longest episode; by default the limit with which the environment is registered, else 1000.
+        A `FiniteHorizon` ends it at the latest.
     gamma : float, optional
-        Discount of ``discounted_returns`` and ``promised``; a `SolveResult` brings its own.
+        Discount of ``discounted_returns`` and ``promised``; 1 stands for `TotalCost`.
+    objective : Objective, optional
+        In place of ``gamma``.  Without both a `SolveResult` brings its own.
     time_limit : float, optional
         Seconds after which the episode is dropped and what was whole before is returned, be it
         nothing.
@@ -169,26 +189,33 @@ def rollout(
         raise TypeError(f"rollout takes a single environment, got {type(env).__name__}")
     if not isinstance(env, gym.Env):
         env = TabularEnv(as_model(env))
-    max_steps = check_integer(
-        "max_steps", episode_limit(env) if max_steps is None else max_steps, least=1
-    )
+    limit = episode_limit(env) if max_steps is None else max_steps
+    max_steps = check_integer("max_steps", limit, least=1)
     table: NDArray[Any] | None = None
+    asked: Objective | None = None
+    if gamma is not None or objective is not None:
+        asked = as_objective(gamma, objective)
     if isinstance(policy, SolveResult):
         table = policy.policy
-        gamma = policy.gamma if gamma is None else gamma
+        asked = policy.objective if asked is None else asked
     elif isinstance(policy, np.ndarray | list | tuple):
         table = np.asarray(policy)
-    if gamma is not None:
-        gamma = check_gamma(gamma)
+    if isinstance(asked, FiniteHorizon):
+        # The environment's own limit may be shorter, and what it cuts off is expected then.
+        max_steps = min(asked.steps, max_steps)
     promise: _Promise | None = None
     if table is not None:
         # A result brings values that those of its policy are near to.
-        promise = _promise(env, policy if isinstance(policy, SolveResult) else table, gamma)
+        promise = _promise(env, policy if isinstance(policy, SolveResult) else table, asked)
         # A stream of its own: the environment's is made from the seed itself.
         (child,) = np.random.SeedSequence(seed).spawn(1)
-        choose = _table_policy(table, env, np.random.default_rng(child))
+        rng = np.random.default_rng(child)
+        tables = _tables_by_step(env, table, asked)
+        choices = [_table_policy(one, env, rng) for one in tables]
     else:
-        choose = _observation_policy(policy)
+        choices = [_observation_policy(policy)]
+    last_costs = _terminal_costs(asked)
+    weight_of_next = 1.0 if asked is None else asked.gamma
 
     returns, discounted = np.zeros(episodes), np.zeros(episodes)
     lengths = np.zeros(episodes, dtype=np.int64)
@@ -200,6 +227,7 @@ def rollout(
             promise.start(_state_of(observation, info))
         weight, over = 1.0, False
         for step in range(1, max_steps + 1):
+            choose = choices[min(step, len(choices)) - 1]
             observation, reward, terminated, truncated, info = env.step(choose(observation, info))
             lengths[episode] += 1
             returns[episode] += float(reward)
@@ -207,7 +235,9 @@ def rollout(
             if promise is not None:
                 state = None if terminated else _state_of(observation, info)
                 promise.step(weight, float(reward), state)
-            weight *= 1.0 if gamma is None else gamma
+            weight *= weight_of_next
+            if last_costs is not None and step == len(choices) and not terminated:
+                discounted[episode] -= weight * last_costs[_state_of(observation, info)]
             over = terminated or truncated or step == max_steps
             if over:
                 successes[episode] = terminated
@@ -228,7 +258,7 @@ def rollout(
         warnings.warn(f"{_name(env)} breaks the promise of its model: {broken}", stacklevel=2)
     return Rollouts(
         returns,
-        None if gamma is None else discounted,
+        None if asked is None else discounted,
         lengths,
         successes,
         None if promise is None else promise.value,
@@ -297,15 +327,36 @@ def _state_of(observation: Any, info: dict[str, Any]) -> int:
 
 
 def _promise(
-    env: gym.Env[Any, Any], policy: SolveResult | ArrayLike, gamma: float | None
+    env: gym.Env[Any, Any], policy: SolveResult | ArrayLike, objective: Objective | None
 ) -> _Promise | None:
-    if gamma is None:
+    if objective is None:
         return None
     try:
         model = as_model(env)
     except NoModelError:
         return None  # there is none, or none that holds for what the wrappers make of it
-    return _Promise(model, policy, gamma)
+    return _Promise(model, policy, objective)
+
+
+def _tables_by_step(
+    env: gym.Env[Any, Any], table: NDArray[Any], objective: Objective | None
+) -> list[NDArray[Any]]:
+    """Return the policy of each step, or the one of all."""
+    if not isinstance(objective, FiniteHorizon):
+        return [table]
+    if table.ndim == 3 or (table.ndim == 2 and np.issubdtype(table.dtype, np.integer)):
+        if len(table) != objective.steps:
+            raise ValueError(
+                f"a policy for {objective} must have a row for each step, got {len(table)}"
+            )
+        return list(table)
+    return [table] * objective.steps
+
+
+def _terminal_costs(objective: Objective | None) -> NDArray[np.float64] | None:
+    if not isinstance(objective, FiniteHorizon) or objective.terminal_costs is None:
+        return None
+    return np.asarray(objective.terminal_costs)
 
 
 class _Sum:
@@ -341,48 +392,56 @@ class _Sum:
 class _Promise:
     """What the model promises, and what the steps say to that."""
 
-    def __init__(self, model: Model, policy: SolveResult | ArrayLike, gamma: float) -> None:
-        self._gamma = gamma
-        V = evaluate(model, policy, gamma, allow_unavailable=True)
-        # What is added to the listed states is terminal.
-        self._V = V = np.append(V, np.zeros(model.num_states - len(V)))
+    def __init__(self, model: Model, policy: SolveResult | ArrayLike, objective: Objective) -> None:
+        self._gamma = objective.gamma
+        self._expected = _expected(model, policy, objective)
         starts = np.flatnonzero(model.initial)
         shares = model.initial[starts]
-        self.value = 0.0 - float(shares @ V[starts])
-        self._variances = StepVariances(model, policy, V, gamma)
-        self._of_starts = float(shares @ (V[starts] + self.value) ** 2)
-        self._sums = {name: _Sum(float(np.abs(V).max())) for name in ("starts", "steps")}
+        self._started = self._expected.promised
+        self.value = 0.0 - float(shares @ self._started[starts])
+        # Where the policy may never end nothing is expected of it.
+        self._says_nothing = not math.isfinite(self.value)
+        self._of_starts = self._size = 0.0
+        if not self._says_nothing:
+            self._of_starts = float(shares @ (self._started[starts] + self.value) ** 2)
+            self._size = self._expected.size
+        self._sums = {name: _Sum(self._size) for name in ("starts", "steps")}
         self._num_episodes = 0
-        self._state = 0
+        self._state = self._step = 0
         self._unknown: int | None = None
 
     def start(self, state: int) -> None:
         """Begin an episode."""
         self._num_episodes += 1
-        self._sums["starts"].add(-self.value - self._left(state), self._of_starts)
-        self._state = state
+        self._state, self._step = state, 0
+        if self._knows(state) and not self._says_nothing:
+            self._sums["starts"].add(-self.value - float(self._started[state]), self._of_starts)
 
     def step(self, weight: float, reward: float, state: int | None) -> None:
         """Take note of a step to a state, or to the end; ``weight`` is the power of gamma."""
-        left = 0.0 if state is None else self._left(state)
-        if self._unknown is None:
-            gain = self._left(self._state) + reward - self._gamma * left
-            variance = self._variances[self._state]
+        # Both before the sum, so that a state that is unknown is noticed.
+        knows = self._unknown is None and (state is None or self._knows(state))
+        if knows and not self._says_nothing:
+            expected = self._expected
+            left = 0.0 if state is None else float(expected.after(self._step)[state])
+            gain = float(expected.before(self._step)[self._state]) + reward - self._gamma * left
+            variance = expected.variances(self._step)[self._state]
             self._sums["steps"].add(gain, variance, weight, abs(reward))
+        self._step += 1
         if state is not None:
             self._state = state
 
-    def _left(self, state: int) -> float:
-        """Return V of a state, and remember one that the model has not."""
-        if not 0 <= state < len(self._V):
-            self._unknown = state
-            return 0.0
-        return float(self._V[state])
+    def _knows(self, state: int) -> bool:
+        """Whether the model has a state; one that it has not is remembered."""
+        if 0 <= state < len(self._started):
+            return True
+        self._unknown = state
+        return False
 
     def broken(self) -> str:
         """Return why the promise is not kept, or ""."""
         if self._unknown is not None:
-            return f"state {self._unknown} is none of the {len(self._V)} of the model"
+            return f"state {self._unknown} is none of the {len(self._started)} of the model"
         for name, terms in self._sums.items():
             missed = terms.missed()
             if missed is not None:
@@ -392,6 +451,105 @@ class _Promise:
                     f"{'less' if off < 0 else 'more'} an episode than expected of them, {why}"
                 )
         return ""
+
+
+class _Expected:
+    """What is left to pay before and after each step by a policy, the same at all steps.
+
+    Parameters
+    ----------
+    promised : ndarray of float, shape (S,)
+        What an episode is promised to cost from each state.
+    before, after : ndarray of float, shape (S,)
+        The mean of ``c + gamma after(s')`` is ``before(s)``.
+    variances : StepVariances
+    """
+
+    def __init__(
+        self,
+        promised: NDArray[np.float64],
+        before: NDArray[np.float64],
+        after: NDArray[np.float64],
+        variances: StepVariances,
+    ) -> None:
+        self.promised = promised
+        self._before, self._after, self._variances = before, after, variances
+        finite = np.isfinite(before)
+        #: Of what the terms are differences of.
+        self.size = float(np.abs(before[finite]).max(initial=0.0))
+
+    def before(self, step: int) -> NDArray[np.float64]:
+        """Return what is left before a step, shape (S,)."""
+        return self._before
+
+    def after(self, step: int) -> NDArray[np.float64]:
+        """Return what is left after a step, shape (S,)."""
+        return self._after
+
+    def variances(self, step: int) -> StepVariances:
+        """Return the variances of a step."""
+        return self._variances
+
+
+class _ExpectedByStep(_Expected):
+    """The same of a finite horizon, where each step has its own."""
+
+    def __init__(
+        self, model: Model, policy: SolveResult | ArrayLike, objective: FiniteHorizon
+    ) -> None:
+        self._values = _with_added_states(
+            model, evaluate(model, policy, objective=objective, allow_unavailable=True)
+        )
+        self.promised = self._values[0]
+        self.size = float(np.abs(self._values).max())
+        self._stages = Stages(model, objective)
+        table = policy.policy if isinstance(policy, SolveResult) else np.asarray(policy)
+        self._policies = table
+        self._changes = policy_changes(model, table, objective)
+        self._gamma = objective.gamma
+        self._found: dict[int, StepVariances] = {}
+
+    def before(self, step: int) -> NDArray[np.float64]:
+        """Return what is left before a step, shape (S,)."""
+        return self._values[step]
+
+    def after(self, step: int) -> NDArray[np.float64]:
+        """Return what is left after a step, shape (S,)."""
+        return self._values[step + 1]
+
+    def variances(self, step: int) -> StepVariances:
+        """Return the variances of a step."""
+        if step not in self._found:
+            self._found[step] = StepVariances(
+                self._stages.model(step),
+                self._policies[step] if self._changes else self._policies,
+                self._values[step],
+                self._gamma,
+                self._values[step + 1],
+            )
+        return self._found[step]
+
+
+def _expected(model: Model, policy: SolveResult | ArrayLike, objective: Objective) -> _Expected:
+    """Return what a policy is expected to pay."""
+    if isinstance(objective, FiniteHorizon):
+        return _ExpectedByStep(model, policy, objective)
+    if isinstance(objective, AverageCost):
+        gain, bias = average_cost_of_policy(model, policy, allow_unavailable=True)
+        before = gain + bias
+        return _Expected(gain, before, bias, StepVariances(model, policy, before, 1.0, bias))
+    V = _with_added_states(
+        model, evaluate(model, policy, objective=objective, allow_unavailable=True)
+    )
+    # Where the policy may never end, no step is looked at.
+    finite = np.where(np.isfinite(V), V, 0.0)
+    return _Expected(V, V, V, StepVariances(model, policy, finite, objective.gamma))
+
+
+def _with_added_states(model: Model, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return values of all states: those that the source does not list are terminal."""
+    missing = model.num_states - values.shape[-1]
+    return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)])
 
 
 def _name(env: gym.Env[Any, Any]) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.checks import is_real
+from aggmaze.checks import check_discount
 from aggmaze.formats.tables import (
     SupportsRows,
     Tables,
@@ -86,7 +86,7 @@ def to_quantecon(model: SupportsRows, gamma: float) -> Any:
     ----------
     model : TabularMDP or MoveMDP
     gamma : float
-        Discount in [0, 1), which QuantEcon keeps with the model as ``beta``.
+        Discount in [0, 1], which QuantEcon keeps with the model as ``beta``.
 
     Returns
     -------
@@ -97,15 +97,14 @@ def to_quantecon(model: SupportsRows, gamma: float) -> Any:
     ImportError
         If QuantEcon is not installed.
     """
-    if not is_real(gamma) or not 0.0 <= gamma < 1.0:
-        raise ValueError(f"gamma must be in [0, 1), got {gamma!r}")
+    gamma = check_discount(gamma)
     rows = plain_rows(model.validate(), 0, model.num_states)
     states, actions = np.nonzero(rows.action_mask)
     pairs: NDArray[np.int64] = states * model.num_actions + actions
     return _quantecon().DiscreteDP(
         0.0 - rows.costs[states, actions],
         sp.csr_matrix(merged(rows.transitions[pairs])),
-        float(gamma),
+        gamma,
         states,
         actions,
     )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.action_values import action_values
-from aggmaze.checks import check_gamma, check_integer
+from aggmaze.checks import check_discount, check_integer
 from aggmaze.env_model import env_model
 from aggmaze.memory import check_memory
 from aggmaze.models.model import Model
@@ -32,7 +32,7 @@ class RegretTable:
         Optimal costs-to-go V; or a callable that computes them of a model, which is called again
         when the model has changed.
     gamma : float
-        Discount in [0, 1) for which they are optimal.
+        Discount in [0, 1] for which they are optimal; 1 of total costs.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class RegretTable:
     regrets: NDArray[np.float64]
 
     def __init__(self, find_model: Callable[[], Model], values: Values, gamma: float) -> None:
-        self.gamma = check_gamma(gamma)
+        self.gamma = check_discount(gamma)
         self._find_model = find_model
         self._given = values
         self._model: Model | None = None
@@ -103,7 +103,7 @@ class RegretWrapper(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructor
         Optimal costs-to-go; or a callable that computes them of a model, and is called for each
         new model where the maze changes.  `planners.with_regret` computes them.
     gamma : float
-        Discount in [0, 1) for which they are optimal.
+        Discount in [0, 1] for which they are optimal; 1 of total costs.
     buffer_length : int
         Episodes that the queues keep.
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from aggmaze.checks import check_gamma
+from aggmaze.checks import check_discount
 from aggmaze.models.model import Model
 from aggmaze.models.tabular import TabularMDP
 from aggmaze.wrappers.state_values import Values, model_finder, state_of, values_of
@@ -28,7 +28,7 @@ class Potential:
         Phi; or a callable that computes it of a model, which is called again when the model has
         changed.
     gamma : float
-        Discount in [0, 1).
+        Discount in [0, 1]; 1 of total costs.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Potential:
     values: NDArray[np.float64]
 
     def __init__(self, find_model: Callable[[], Model], potential: Values, gamma: float) -> None:
-        self.gamma = check_gamma(gamma)
+        self.gamma = check_discount(gamma)
         self._find_model = find_model
         self._given = potential
         self._model: Model | None = None
@@ -107,7 +107,7 @@ class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         is called for each new model where the maze changes.  An array stays where the maze changes:
         it still leads nobody astray, but -V* of another maze is of no help.
     gamma : float
-        Discount in [0, 1) of the returns that are maximised.
+        Discount in [0, 1] of the returns that are maximised.
 
     Raises
     ------
