@@ -180,8 +180,8 @@ def check_gamma(gamma: float) -> float:
         raise TypeError(f"gamma must be a number in [0, 1), got {gamma!r}")
     if gamma == 1:
         raise ValueError(
-            f"gamma must be in [0, 1) for discounted costs, got {gamma!r}: without a discount it is "
-            "another objective, TotalCost()"
+            f"gamma must be in [0, 1) for discounted costs, got {gamma!r}: without a discount it "
+            "is another objective, TotalCost()"
         )
     if not 0 <= gamma < 1:
         raise ValueError(f"gamma must be in [0, 1), got {gamma!r}")

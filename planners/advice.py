@@ -27,8 +27,8 @@ def _asked(what: str, gamma: float | None, objective: Objective | None) -> _Aske
     asked = as_objective(gamma, objective)
     if isinstance(asked, TotalCost) and asked.cost_of_dead_ends is not None:
         raise ValueError(
-            f"{what} follows the steps of an environment, whose episodes do not end in dead ends as "
-            f"{asked!r} has it: leave dead_ends out"
+            f"{what} follows the steps of an environment, whose episodes do not end in dead ends "
+            f"as {asked!r} has it: leave dead_ends out"
         )
     if not isinstance(asked, Discounted | TotalCost):
         raise ValueError(

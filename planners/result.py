@@ -19,6 +19,8 @@ from planners.objective import (
     Objective,
     TotalCost,
 )
+from planners.proof import FORMAT as CERTIFICATE_FORMAT
+from planners.proof import certificate_of
 
 _FORMAT = "aggmaze result 1"
 
@@ -231,6 +233,25 @@ class SolveResult:
             raise KeyboardInterrupt
         raise NotSolvedError(self)
 
+    def certificate(self, path: str | os.PathLike[str]) -> None:
+        """Write what a stranger needs to check the result, whole or not at all.
+
+        The file is an ``.npz`` archive of plain arrays, ``lower`` and ``upper`` among them, with a
+        text in JSON, ``header``, that says what each of them claims.  With the model in a file
+        (`aggmaze.save_model`) ``scripts/check_certificate.py``, which needs numpy only, says whether
+        that is proved.
+
+        Raises
+        ------
+        ValueError
+            If the result proves nothing, such as one whose bound is infinite.
+        """
+        bounds = self.bound, self.policy_bound
+        head, arrays = certificate_of(
+            self.objective, self.values, self.policy, bounds, self.ends, self.proof or {}
+        )
+        write_archive(path, CERTIFICATE_FORMAT, head, arrays)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result to an ``.npz`` file, whole or not at all.
 
@@ -308,14 +329,18 @@ _KINDS_OF_OBJECTIVE: dict[type, str] = {
     FiniteHorizon: "horizon",
     AverageCost: "average",
 }
-# Arrays that a proof may have, by their types: one number a state.
+# Arrays that a proof may have: their types, and whether they have a number a state, one a step and
+# one for the end, or one in all.
 _PROOFS = {
-    "steps": _FLOAT,
-    "layers": _INTEGER,
-    "gain_lower": _FLOAT,
-    "bias_lower": _FLOAT,
-    "gain_upper": _FLOAT,
-    "bias_upper": _FLOAT,
+    "allowance": (_FLOAT, "one"),
+    "ended": (("bool",), "state"),
+    "errors": (_FLOAT, "step"),
+    "steps": (_FLOAT, "state"),
+    "layers": (_INTEGER, "state"),
+    "gain_lower": (_FLOAT, "state"),
+    "bias_lower": (_FLOAT, "state"),
+    "gain_upper": (_FLOAT, "state"),
+    "bias_upper": (_FLOAT, "state"),
 }
 
 
@@ -328,13 +353,14 @@ def _expected_arrays(archive: Archive, num_iterations: int) -> dict[str, Expecte
         # Without a step there is no action.
         "policy": (_INTEGER, shape if len(shape) == 1 else archive.shape("policy", 2)),
     }
+    sizes = {"state": per_state, "step": shape[:1], "one": (1,)}
     optional: dict[str, Expected] = {
         "labels": (_INTEGER, per_state),
         "bias": (_FLOAT, per_state),
         "lower": (_FLOAT, shape),
         "upper": (_FLOAT, shape),
         "terminal_costs": (_FLOAT, per_state),
-        **{f"proof_{name}": (dtypes, per_state) for name, dtypes in _PROOFS.items()},
+        **{f"proof_{name}": (dtypes, sizes[by]) for name, (dtypes, by) in _PROOFS.items()},
     }
     expected |= {name: what for name, what in optional.items() if name in archive}
     # Before histories thinned themselves out they did not number their entries.

@@ -247,6 +247,10 @@ def _result(
         seconds=clock.seconds(),
         history=run.history,
         labels=None if labels is None else labels[:listed].copy(),
+        proof={
+            "allowance": np.array([check.certificate.allowance]),
+            "ended": model.terminal[:listed].copy(),
+        },
     )
 
 

@@ -131,6 +131,7 @@ class _Induction:
         #: Bounds the error of the values of any step so far.
         self.error = 0.0
         self._error_here = 0.0
+        self._errors = [0.0]
         self._size = float(np.abs(self._V).max())
 
     @property
@@ -159,6 +160,7 @@ class _Induction:
         self._policy[step if self._num_policies > 1 else 0] = self.listed(self._actions)
         self._V, self._spare = self._spare, self._V
         self._size, self._error_here = size, error
+        self._errors.append(error)
         self.error = max(self.error, error)
         self.num_done += 1
 
@@ -214,4 +216,5 @@ class _Induction:
             num_certificate_sweeps=0,
             seconds=clock.seconds(),
             history=record.history(done),
+            proof={"errors": np.array(self._errors[::-1])} if len(values) == done + 1 else None,
         )

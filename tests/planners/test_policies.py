@@ -117,7 +117,7 @@ def test_values_of_another_shape(shape: tuple[int, ...]) -> None:
             call(MODELS["moves"], np.zeros(shape), 0.9)
 
 
-@pytest.mark.parametrize("gamma", [1.0, -0.1, float("nan")])
+@pytest.mark.parametrize("gamma", [1.1, -0.1, float("nan")])
 def test_discounts_are_checked(gamma: float) -> None:
     for call in (planners.q_values, planners.greedy):
         with pytest.raises(ValueError, match="gamma"):

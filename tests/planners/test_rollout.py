@@ -292,7 +292,7 @@ def test_counts(name: str) -> None:
         planners.rollout(ENV, RESULT, **{name: 2.5})
 
 
-@pytest.mark.parametrize("gamma", [1.0, -0.5, math.nan])
+@pytest.mark.parametrize("gamma", [1.5, -0.5, math.nan])
 def test_gamma(gamma: float) -> None:
     with pytest.raises(ValueError, match="gamma must be in"):
         planners.rollout(ENV, RESULT, gamma=gamma)
