@@ -83,9 +83,7 @@ def total_cost_of_policy(
     return values
 
 
-def _total_cost_of_moves(
-    model: MoveMDP, actions: NDArray[np.int32]
-) -> NDArray[np.float64] | None:
+def _total_cost_of_moves(model: MoveMDP, actions: NDArray[np.int32]) -> NDArray[np.float64] | None:
     """Return the same straight from the tables of moves; None where that is not the way."""
     engine = local_engine(model, 1.0)
     if model.p == 1.0:
@@ -146,7 +144,9 @@ def arriving(transitions: sp.csr_array, ends: NDArray[np.bool_]) -> NDArray[np.b
     counts = np.diff(transitions.indptr)
     row_of_entry = np.repeat(np.arange(len(counts)), counts)
     kept = (transitions.data > 0.0) & ~ends[row_of_entry]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(row_of_entry[kept], minlength=len(counts)))])
+    starts = np.concatenate(
+        [[0], np.cumsum(np.bincount(row_of_entry[kept], minlength=len(counts)))]
+    )
     graph = sp.csr_array(
         (np.ones(int(starts[-1])), transitions.indices[kept], starts), shape=transitions.shape
     )
@@ -201,9 +201,7 @@ def total_costs_of_chain(
     refined = equations.refine(values)
     if refined.exact:
         return values
-    found = ChainEquations(chain.transitions, ends, 1.0).solve(
-        costs, watch=lambda: checkpoint() or False
-    )
+    found = ChainEquations(chain.transitions, ends, 1.0).solve(costs)
     residual = max(-found.residual_low, found.residual_high)
     if residual <= found.rounding or not refined.residual <= residual:
         values = found.values
