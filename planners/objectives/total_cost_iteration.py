@@ -236,6 +236,7 @@ class ValueIteration:
         #: Greedy rows of the last sweep; at first the proper policy.
         self.rows = rows
         self.V = places.evaluate(rows)
+        self._first_size = sup_norm(self.V)
         #: The largest fall of the last sweep.
         self.residual = math.inf
         self.num_sweeps = 1
@@ -285,5 +286,7 @@ class ValueIteration:
         is_still = bool(np.array_equal(V, self.V)) or (
             residual >= self.residual and residual <= 8 * UNIT_ROUNDOFF * sup_norm(V)
         )
+        # Where all costs come to 0, no relative accuracy is reached.
+        is_still = is_still or residual <= UNIT_ROUNDOFF**2 * self._first_size
         self.V, self.rows, self.residual = V, rows, residual
         return is_still
