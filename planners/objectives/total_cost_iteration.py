@@ -43,11 +43,13 @@ class UndecidedError(Exception):
     ----------
     state : int
         On the circle.
+    circle : ndarray of int64
+        Its places.
     """
 
-    def __init__(self, state: int) -> None:
+    def __init__(self, state: int, circle: NDArray[np.int64]) -> None:
         super().__init__(state)
-        self.state = state
+        self.state, self.circle = state, circle
 
 
 class PolicyIteration:
@@ -58,10 +60,14 @@ class PolicyIteration:
     places : Places
     rows : ndarray of int64, shape (C,)
         A proper policy.
+    strict : bool
+        Whether to raise where it is not decided whether there is a least cost.
     """
 
-    def __init__(self, places: Places, rows: NDArray[np.int64]) -> None:
-        self._places = places
+    def __init__(
+        self, places: Places, rows: NDArray[np.int64], *, strict: bool = False
+    ) -> None:
+        self._places, self.strict = places, strict
         #: The policy whose costs V are.
         self.rows = rows
         #: Of the last policy that was evaluated, shape (S,).
@@ -78,12 +84,13 @@ class PolicyIteration:
     def step(self) -> bool:
         """Improve the policy and evaluate it; return whether there was nothing to improve.
 
+        Where a better policy would stay somewhere for ever at a mean cost of 0 but for rounding,
+        that part of it is not taken.
+
         Raises
         ------
         ValueError
             If some policy stays for ever at a negative mean cost.
-        UndecidedError
-            If that is so but for rounding.
         """
         places = self._places
         best, which, low, high = places.compare(self.V, self.rows)
@@ -96,8 +103,16 @@ class PolicyIteration:
             return True
         rows = np.where(better, which, self.rows)
         arrives = places.arriving(rows)
-        if not arrives.all():
-            raise_for_circle(places, rows, ~arrives, self.V)
+        while not arrives.all():
+            try:
+                raise_for_circle(places, rows, ~arrives, self.V)
+            except UndecidedError as error:
+                if self.strict:
+                    raise
+                rows[error.circle] = self.rows[error.circle]
+            arrives = places.arriving(rows)
+        if np.array_equal(rows, self.rows):
+            return True
         V = places.evaluate(rows)
         self.num_sweeps += 1
         fall = float((self.V - V).max())
@@ -136,7 +151,7 @@ def raise_for_circle(
     inside = np.full(len(policy), -1, dtype=np.int64)
     inside[states] = policy[states]
     if not is_negative(places, inside, V):
-        raise UndecidedError(int(states[0]))
+        raise UndecidedError(int(states[0]), circle)
     named = ", ".join(str(s) for s in states[:_NAMED])
     more = f" and {len(states) - _NAMED} more" if len(states) > _NAMED else ""
     actions = ", ".join(str(a) for a in policy[states[:_NAMED]])

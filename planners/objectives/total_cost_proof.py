@@ -254,7 +254,7 @@ class Proof:
                 self._checkpoint,
             )
             try:
-                iteration = PolicyIteration(longest, rows)
+                iteration = PolicyIteration(longest, rows, strict=True)
                 while not iteration.step():
                     pass
             except UndecidedError as error:
@@ -289,7 +289,7 @@ class Proof:
             checkpoint=self._checkpoint,
         )
         try:
-            iteration = PolicyIteration(longest, longest.breadth_first())
+            iteration = PolicyIteration(longest, longest.breadth_first(), strict=True)
             while not iteration.step():
                 pass
         except UndecidedError as error:
