@@ -144,8 +144,9 @@ def arriving(transitions: sp.csr_array, ends: NDArray[np.bool_]) -> NDArray[np.b
     counts = np.diff(transitions.indptr)
     row_of_entry = np.repeat(np.arange(len(counts)), counts)
     kept = (transitions.data > 0.0) & ~ends[row_of_entry]
-    lengths = np.bincount(row_of_entry[kept], minlength=len(counts))
-    starts = np.concatenate([[0], np.cumsum(lengths)])
+    starts = np.concatenate(
+        [[0], np.cumsum(np.bincount(row_of_entry[kept], minlength=len(counts)))]
+    )
     graph = sp.csr_array(
         (np.ones(int(starts[-1])), transitions.indices[kept], starts), shape=transitions.shape
     )
@@ -200,16 +201,10 @@ def total_costs_of_chain(
     refined = equations.refine(values)
     if refined.exact:
         return values
-    found = ChainEquations(chain.transitions, ends, 1.0).solve(
-        costs, watch=lambda: checkpoint() or False
-    )
+    found = ChainEquations(chain.transitions, ends, 1.0).solve(costs)
     residual = max(-found.residual_low, found.residual_high)
     if residual <= found.rounding or not refined.residual <= residual:
         values = found.values
     if not sup_norm(values) < math.inf:
         raise NoTotalError("the total costs of a policy are beyond what float64 can hold")
     return values
-
-
-def average_cost_of_policy(model, policy, *, allow_unavailable=False):
-    raise NotImplementedError

@@ -105,7 +105,8 @@ def certificate_of(
                 "a certificate is of one model, and this horizon has a model for each stage"
             )
         _take("errors", proof, arrays)
-        errors = 2 * arrays.pop("errors")[:, np.newaxis]
+        # Once for who computed them, and once for who checks.
+        errors = 2 * arrays.pop("errors")[:, np.newaxis] * ~proof["ended"]
         arrays["lower"], arrays["upper"] = values - errors, values + errors
         head["steps"] = objective.steps
     elif isinstance(objective, TotalCost):

@@ -353,7 +353,8 @@ def _expected_arrays(archive: Archive, num_iterations: int) -> dict[str, Expecte
         # Without a step there is no action.
         "policy": (_INTEGER, shape if len(shape) == 1 else archive.shape("policy", 2)),
     }
-    sizes = {"state": per_state, "step": shape[:1], "one": (1,)}
+    steps = archive.shape("proof_errors", 1) if "proof_errors" in archive else (0,)
+    sizes = {"state": per_state, "step": steps, "one": (1,)}
     optional: dict[str, Expected] = {
         "labels": (_INTEGER, per_state),
         "bias": (_FLOAT, per_state),

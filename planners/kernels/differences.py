@@ -48,20 +48,23 @@ def outcome_row(outcomes, with_costs, V, drift, s, a):
     cost = outcomes.costs[s, a] if with_costs else 0.0
     if end - start == 1:
         return _one(cost, V[indices[start]], V[s], drift)
-    mean, size, total = 0.0, 0.0, 0.0
+    mean, size, total, apart = 0.0, 0.0, 0.0, 0.0
     for entry in range(start, end):
         p = probabilities[entry]
         total += p
         if p > 0.0:
-            term = p * (V[indices[entry]] - V[s])
+            step = V[indices[entry]] - V[s]
+            term = p * step
             mean += term
             size += abs(term)
+            apart += abs(step)
     mean, size = mean / total, size / total
     x = cost + mean
     error = abs(x)
     x -= drift
     error = UNIT_ROUNDOFF * (error + abs(x))
-    if size != 0.0:
+    # Products of what is not 0 may be.
+    if apart != 0.0:
         error += (2 * (end - start) + 4) * UNIT_ROUNDOFF * size + _TINY
     return x, _MORE * error
 
@@ -80,7 +83,8 @@ def _move(moves, mask, with_costs, V, drift, s, n, total, size, m):
     x = mean - drift
     error = 2 * (len(moves.every) + 10) * UNIT_ROUNDOFF
     error *= abs(chosen) * (abs(cost) + abs(step)) + every * size
-    if error != 0.0:
+    # Products of what is not 0 may be.
+    if size != 0.0:
         error += _TINY
     return x, _MORE * (error + UNIT_ROUNDOFF * abs(x))
 

@@ -130,10 +130,12 @@ class PolicyForest:
 
         Shortest in the number of likeliest moves.  It may not be good where there is no such state,
         where more than a few states have an action of negative cost, or where there are many ways
-        and the terminal states are so far that others matter more.
+        and the terminal states are so far that others matter more.  Undiscounted it always is
+        taken up: it surely ends.
         """
         actions = np.empty(len(self.order), dtype=np.int32)
-        paths = self._kernels.shortest_paths(self.tables, self.terminal, actions)
+        always = self.gamma == 1.0
+        paths = self._kernels.shortest_paths(self.tables, self.terminal, actions, always=always)
         if paths is None:
             return False
         if paths.distances is not None:
@@ -256,7 +258,7 @@ def _close(move_costs, actions, gamma, following, order, V):
         t = following[s]
         if t == s:
             cost = move_costs[s, actions[s]]
-            V[s] = cost / (1.0 - gamma) if cost < np.inf else 0.0
+            V[s] = _for_ever(cost, gamma) if cost < np.inf else 0.0
         elif done[t]:
             V[s] = move_costs[s, actions[s]] + gamma * V[t]
         else:
@@ -267,8 +269,14 @@ def _close(move_costs, actions, gamma, following, order, V):
                 total += discount * move_costs[t, actions[t]]
                 discount *= gamma
                 t = following[t]
-            V[s] = total / (1.0 - discount)
+            V[s] = _for_ever(total, discount)
         done[s] = True
+
+
+@njit(cache=True, inline="always")
+def _for_ever(cost, discount):
+    """Return what a cost comes to that comes again and again, infinite if nothing discounts it."""
+    return cost / (1.0 - discount) if discount < 1.0 else np.inf
 
 
 # ---------------------------------------------------------------------------------------------
@@ -476,7 +484,7 @@ class _Kernels(NamedTuple):
     #: Return how many entries N may have.
     room: Callable[[Any, NDArray[np.int32]], int]
     load: Callable[..., int]
-    shortest_paths: Callable[[Any, NDArray[np.bool_], NDArray[np.int32]], Paths | None]
+    shortest_paths: Callable[..., Paths | None]
 
 
 _MOVES = _Kernels(likely_moves, lambda moves, _: moves.successors.size, _load_moves, shortest_moves)

@@ -41,7 +41,11 @@ class Paths(NamedTuple):
 
 
 def shortest_moves(
-    moves: Moves, terminal: NDArray[np.bool_], actions: NDArray[np.int32]
+    moves: Moves,
+    terminal: NDArray[np.bool_],
+    actions: NDArray[np.int32],
+    *,
+    always: bool = False,
 ) -> Paths | None:
     """Write the moves of shortest paths, if they may be good.
 
@@ -51,6 +55,8 @@ def shortest_moves(
     terminal : ndarray of bool, shape (S,)
     actions : ndarray of int32, shape (S,)
         Receives them; 0 in terminal states.
+    always : bool
+        Whether also where they may not be good.
 
     Returns
     -------
@@ -61,7 +67,7 @@ def shortest_moves(
         return None
     search = _Search.of(moves, terminal)
     num_costly, num_leaving, num_ways = search.counts
-    if num_costly <= _COSTLY * num_leaving:
+    if num_costly <= _COSTLY * num_leaving and not always:
         return None
     distances = None
     if search.is_paired:
@@ -102,7 +108,11 @@ def distances_on_grid(moves: Moves, terminal: NDArray[np.bool_]) -> NDArray[np.i
 
 
 def shortest_outcomes(
-    outcomes: Outcomes, terminal: NDArray[np.bool_], actions: NDArray[np.int32]
+    outcomes: Outcomes,
+    terminal: NDArray[np.bool_],
+    actions: NDArray[np.int32],
+    *,
+    always: bool = False,
 ) -> Paths | None:
     """Write the actions of shortest paths along likeliest outcomes, as `shortest_moves` does.
 
@@ -111,12 +121,13 @@ def shortest_outcomes(
     outcomes : Outcomes
     terminal : ndarray of bool, shape (S,)
     actions : ndarray of int32, shape (S,)
+    always : bool
     """
     if not terminal.any():
         return None
     likely = np.empty(outcomes.costs.shape, dtype=np.int32)
     num_costly, num_leaving, num_ways = _survey_outcomes(outcomes, likely)
-    if num_costly <= _COSTLY * num_leaving:
+    if num_costly <= _COSTLY * num_leaving and not always:
         return None
     available_costs = readonly(np.where(outcomes.mask, outcomes.costs, np.inf))
     queue = np.empty(len(terminal), dtype=np.int32)

@@ -216,5 +216,8 @@ class _Induction:
             num_certificate_sweeps=0,
             seconds=clock.seconds(),
             history=record.history(done),
-            proof={"errors": np.array(self._errors[::-1])} if len(values) == done + 1 else None,
+            proof={
+                "errors": np.array(self._errors[::-1]),
+                "ended": self.listed(self._model.terminal),
+            },
         )

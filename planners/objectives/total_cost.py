@@ -1,14 +1,391 @@
-"""Placeholder of the integrator's branch; the owner replaces it."""
+"""Total costs until the end: the least expected cost over the policies that surely end.
+
+Which states have such a policy is found first, on the graph of what is possible
+(`total_cost_region`); then the costs are computed and certified (`total_cost_proof`).
+docs/certificate.md, "Total costs", has the proofs.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from aggmaze.models.events import EventMDP
+from aggmaze.models.model import TableModel
+from aggmaze.models.moves import MoveMDP
+from aggmaze.models.tabular import TabularMDP
+from planners.adapters import as_model
+from planners.budget import Budget, Clock, OutOfTimeError
+from planners.kernels.compiling import interruptible
+from planners.kernels.threads import check_num_threads
+from planners.kernels.vectors import sup_norm
+from planners.linear.elimination import MOST_STATES
 from planners.objective import TotalCost
-from planners.objectives.request import Request
-from planners.result import SolveResult
+from planners.objectives.request import AUTO, DEFAULT_TOL, Request, check_method_of
+from planners.objectives.total_cost_iteration import PolicyIteration, ValueIteration
+from planners.objectives.total_cost_moves import ForestIteration
+from planners.objectives.total_cost_proof import Bounds, Proof, unknown
+from planners.objectives.total_cost_region import Places, Region, find_region, no_limit
+from planners.record import Record
+from planners.result import KEYBOARD, SolveResult, Status
+from planners.solvers.forest_policy_iteration import ForestPolicyIterationOptions
+
+# Iterations before the first trial of a proof where nothing foretells what it comes to.
+_FIRST_TRIAL = 16
+
+#: The methods by name.
+METHODS = {
+    "policy_iteration": "exact evaluation and improvement in turn, from a policy that surely ends",
+    "forest_policy_iteration": (
+        "evaluation along the forest of likeliest moves, and sweeps; mazes whose steps cost "
+        "something"
+    ),
+    "value_iteration": "sweeps that come down from the costs of a policy that surely ends",
+}
 
 
 def solve_total_cost(model_or_env: Any, objective: TotalCost, request: Request) -> SolveResult:
-    """Return the answer."""
-    raise NotImplementedError
+    """Return least total costs, a policy that surely ends, and what is certified of both.
+
+    Parameters
+    ----------
+    model_or_env
+        What `as_model` takes.
+    objective : TotalCost
+    request : Request
+    """
+    check_method_of(objective, METHODS, request.method, request.options)
+    if request.V0 is not None:
+        raise ValueError(
+            "V0 is not for total costs: they are computed from a policy that surely ends, which "
+            "no values tell"
+        )
+    model = as_model(model_or_env)
+    if isinstance(model, EventMDP):
+        raise ValueError(
+            "total costs need to know from where which states can be reached, so a table of "
+            "transitions, which an EventMDP does not form; a small model has one as "
+            "model.to_tabular()"
+        )
+    run = _Run(model, objective, request)
+    return run.result()
+
+
+class _Iteration(Protocol):
+    """A method: makes one iteration after another, each with values that replace the last."""
+
+    V: NDArray[np.float64]
+    residual: float
+    num_sweeps: int
+
+    def step(self) -> bool:
+        """Make an iteration; return whether further ones would change V by rounding only."""
+
+    def policy(self) -> NDArray[np.int64]:
+        """Return actions that go with V, shape (S,), -1 in ends."""
+
+
+class _Whole(NamedTuple):
+    """What there is after a whole iteration, replaced by a single assignment."""
+
+    V: NDArray[np.float64]
+    policy: Callable[[], NDArray[np.int64]]
+    num_iterations: int
+    num_sweeps: int
+
+
+class _Run:
+    """One solve."""
+
+    def __init__(self, model: TableModel, objective: TotalCost, request: Request) -> None:
+        self._model, self._objective, self._request = model, objective, request
+        self._clock = Clock(request.time_limit)
+        self._num_threads = check_num_threads(request.num_threads)
+        tol = request.tol
+        if not request.has_accuracy and request.num_iterations is None:
+            tol = DEFAULT_TOL if request.num_updates is None else None
+        self._budget = Budget(
+            tol, request.atol, request.num_iterations, request.num_updates, request.time_limit
+        )
+        self._record = Record()
+        self._num_certificate_sweeps = 0
+        self._method, self._reason = request.method, ""
+        # Nothing of it takes a time that matters beside the first policy's evaluation.
+        self._region = find_region(model, objective.cost_of_dead_ends)
+        self._proof: Proof | None = None
+
+    @functools.cached_property
+    def _places(self) -> Places:
+        return Places(self._region, num_threads=self._num_threads, checkpoint=self._clock.check)
+
+    def result(self) -> SolveResult:
+        """Iterate until the tolerance is met, and return what there is."""
+        V = np.zeros(self._model.num_states)
+        V[self._region.ends] = self._region.end_values[self._region.ends]
+        whole = _Whole(V, self._first_policy, 0, 0)
+        end: tuple[Status, str] | None = None
+        bounds: Bounds | None = None
+        try:
+            try:
+                with interruptible():
+                    iteration = self._begin()
+                    while end is None:
+                        before = iteration.num_sweeps
+                        settled = iteration.step()
+                        whole = _Whole(
+                            iteration.V,
+                            iteration.policy,
+                            whole.num_iterations + 1,
+                            iteration.num_sweeps,
+                        )
+                        bounds = None
+                        self._record.add(
+                            self._clock.seconds(),
+                            math.nan,
+                            num_updates=(iteration.num_sweeps - before) * len(V),
+                            residual=iteration.residual,
+                        )
+                        if settled or self._is_due(whole, iteration):
+                            bounds = self._bounds(whole, thorough=True)
+                            end = self._judged(whole, bounds, settled)
+                        elif self._request.certify == "every":
+                            bounds = self._bounds(whole, thorough=False)
+                        if bounds is not None:
+                            self._record.set_bound(bounds.within(self._values(whole.V))[0])
+                        if end is None:
+                            end = self._budget.exhausted(
+                                whole.num_iterations,
+                                whole.num_sweeps * len(V),
+                                self._record.seconds,
+                            )
+                        if self._request.callback is not None:
+                            shown = functools.partial(self._listed_values, whole.V)
+                            if self._request.callback(self._record.progress(shown)) and end is None:
+                                end = Status.INTERRUPTED, "stopped by the callback"
+            except KeyboardInterrupt:
+                end = Status.INTERRUPTED, KEYBOARD
+            except OutOfTimeError:
+                end = self._budget.out_of_time()
+            self._clock.lift()
+            with interruptible():
+                return self._result(whole, end, bounds)
+        except KeyboardInterrupt:
+            self._clock.lift()
+            return self._result(whole, (Status.INTERRUPTED, KEYBOARD), bounds)
+
+    def _begin(self) -> _Iteration:
+        """Choose the method, and evaluate the first policy."""
+        region, model = self._region, self._model
+        self._proof = Proof(region, lambda: self._places, self._num_threads, self._clock.check)
+        of_moves = (
+            isinstance(model, MoveMDP)
+            and bool(region.finite.all())
+            and not region.end_values.any()
+            and self._proof.multiple is not None
+        )
+        if self._method == AUTO:
+            if of_moves and model.num_states > MOST_STATES:
+                self._method = "forest_policy_iteration"
+                self._reason = (
+                    "a large model of moves in which every step that cannot end costs something"
+                )
+            else:
+                self._method = "policy_iteration"
+                self._reason = (
+                    "exact, and proper from the first policy on, whatever the signs of the costs"
+                )
+        if self._method == "forest_policy_iteration":
+            if not of_moves:
+                raise ValueError(
+                    "forest_policy_iteration is for total costs of a MoveMDP in which every state "
+                    "can reach a terminal one and every step that cannot end there costs more than "
+                    "0, which is not so here: policy_iteration does without"
+                )
+            options = ForestPolicyIterationOptions()
+            return ForestIteration(region, options, self._num_threads, self._clock.check)
+        kind = ValueIteration if self._method == "value_iteration" else PolicyIteration
+        return kind(self._places, self._places.breadth_first())
+
+    def _is_due(self, whole: _Whole, iteration: _Iteration) -> bool:
+        """Whether the tolerance may be met before the method has settled."""
+        assert self._proof is not None
+        if not self._budget.has_tolerance or isinstance(iteration, PolicyIteration):
+            return False
+        size = sup_norm(whole.V)
+        if self._proof.multiple is None:
+            count = whole.num_iterations
+            return count >= _FIRST_TRIAL and count & (count - 1) == 0
+        alpha, beta = self._proof.multiple
+        return 4 * iteration.residual * (alpha * size + beta) <= self._budget.target(size)
+
+    def _first_policy(self) -> NDArray[np.int64]:
+        return self._places.policy(self._places.breadth_first())
+
+    def _bounds(self, whole: _Whole, *, thorough: bool) -> Bounds:
+        assert self._proof is not None
+        bounds = self._proof.bounds(whole.V, whole.policy(), thorough=thorough)
+        self._num_certificate_sweeps += bounds.num_sweeps
+        return bounds
+
+    def _judged(self, whole: _Whole, bounds: Bounds, settled: bool) -> tuple[Status, str] | None:
+        """Return how the run ends where it does."""
+        bound, _ = bounds.within(self._values(whole.V))
+        if not self._budget.has_tolerance:
+            if settled:
+                return Status.COMPLETED, "there is nothing left to improve but rounding"
+            return None
+        target = self._budget.target(sup_norm(whole.V))
+        if bound <= target:
+            return Status.CONVERGED, "converged"
+        if not settled:
+            return None
+        if bounds.spoiler >= 0:
+            return Status.STOPPED_SHORT, (
+                f"float64 cannot certify the costs: around state {bounds.spoiler} one can go on "
+                "for very long, or for ever, at a mean cost that rounding hides, so that no bound "
+                "below is had"
+            )
+        return Status.STOPPED_SHORT, (
+            f"nothing is left to improve but rounding, and the bound, {bound:.3g}, does not meet "
+            f"the tolerance, {target:.3g}"
+        )
+
+    def _values(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the values of all states, with what is infinite."""
+        return np.where(self._region.finite, V, np.inf)
+
+    def _listed_values(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._values(V)[: self._model.num_listed_states]
+
+    def _result(self, whole: _Whole, end: tuple[Status, str], bounds: Bounds | None) -> SolveResult:
+        region, listed = self._region, self._model.num_listed_states
+        if bounds is None:
+            if whole.num_iterations > 0:
+                bounds = self._bounds(whole, thorough=False)
+            else:
+                bounds = unknown(region)
+        values = self._values(whole.V)
+        bound, policy_bound = bounds.within(values)
+        status, message = end
+        is_met = self._budget.has_tolerance and bound <= self._budget.target(sup_norm(whole.V))
+        if is_met and status is not Status.INTERRUPTED:
+            # A status never contradicts a bound.
+            status, message = Status.CONVERGED, "converged"
+        self._record.settle(bound)
+        policy = _with_any(region, whole.policy())
+        return SolveResult(
+            values=values[:listed].copy(),
+            policy=policy[:listed].copy(),
+            bound=bound,
+            policy_bound=policy_bound,
+            status=status,
+            message=message,
+            method=self._method,
+            reason=self._reason,
+            objective=self._objective,
+            num_iterations=whole.num_iterations,
+            num_sweeps=whole.num_sweeps,
+            num_updates=whole.num_sweeps * len(values),
+            num_certificate_sweeps=self._num_certificate_sweeps,
+            seconds=self._clock.seconds(),
+            history=self._record.history(whole.num_iterations),
+            ends=(bounds.lower[:listed].copy(), bounds.upper[:listed].copy()),
+            proof={
+                "steps": bounds.steps[:listed].copy(),
+                "layers": region.layers[:listed].astype(np.int64),
+            },
+        )
+
+
+def _with_any(region: Region, policy: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a policy with an available action where no policy surely ends, 0 in ends."""
+    lost = ~region.finite
+    actions = np.where(region.ends, 0, policy)
+    if lost.any():
+        actions[lost] = np.argmax(region.model.action_mask[lost], axis=1)
+    dead = region.ends & ~np.asarray(region.model.terminal)
+    if dead.any():
+        actions[dead] = np.argmax(region.model.action_mask[dead], axis=1)
+    return actions
+
+
+class TotalCosts(NamedTuple):
+    """What `total_costs` returns.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (S,)
+        0 in terminal states.
+    lower, upper : ndarray of float, shape (S,)
+        Certified: ``c + P lower - lower >= 0`` for all available actions, and ``<= 0`` of ``upper``
+        for the policy's, both with rounding (`planners.inequalities`); -inf or +inf where float64
+        could not.
+    policy : ndarray of int64, shape (S,)
+        A proper policy; 0 in terminal states.
+    steps : ndarray of float, shape (S,)
+        Not negative, 0 in terminal states, and it falls by at least 1/2 with each step of the
+        policy, or if asked for by at least 1 with each step of any.
+    spoiler : int
+        A state for which there is no lower bound, or no such steps; -1 where there is none.
+    """
+
+    values: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    policy: NDArray[np.int64]
+    steps: NDArray[np.float64]
+    spoiler: int
+
+
+def total_costs(
+    model: TabularMDP,
+    *,
+    steps_of_all: bool = False,
+    num_threads: int = 1,
+    checkpoint: Callable[[], None] = no_limit,
+) -> TotalCosts:
+    """Return least total costs of a part of a larger problem, with what is certified of them.
+
+    Parameters
+    ----------
+    model : TabularMDP
+        Every state can surely get to a terminal one, as in a quotient by end components
+        (`planners.components.quotient`).  Where its costs have other signs in each run, such as
+        gains of components, they are simply costs: pass what `quotient` made with ``stay=``.
+    steps_of_all : bool
+        Whether ``steps`` is to fall with every available action.  It exists where every policy is
+        proper: where there are no end components, as in a quotient by all of them.
+    num_threads : int
+    checkpoint : callable
+        What long loops call now and then.
+
+    Raises
+    ------
+    ValueError
+        If there is a state without a proper policy, or no least cost.
+    FloatingPointError
+        If costs or steps are beyond float64.
+    """
+    region = find_region(model, None)
+    if not region.finite.all():
+        state = int(np.argmin(region.finite))
+        raise ValueError(f"no policy surely gets from state {state} to a terminal one")
+    places = Places(region, num_threads=num_threads, checkpoint=checkpoint)
+    iteration = PolicyIteration(places, places.breadth_first())
+    while not iteration.step():
+        pass
+    policy = iteration.policy()
+    proof = Proof(region, lambda: places, num_threads, checkpoint)
+    bounds = proof.bounds(iteration.V, policy)
+    steps, spoiler = bounds.steps, bounds.spoiler
+    if steps_of_all:
+        steps, spoiler_of_steps = proof.steps_of_all()
+        spoiler = spoiler if spoiler >= 0 else spoiler_of_steps
+    return TotalCosts(
+        iteration.V, bounds.lower, bounds.upper, np.maximum(policy, 0), steps, spoiler
+    )

@@ -1,0 +1,364 @@
+"""Bounds on total costs, verified by sweeps in difference form.
+
+docs/certificate.md, "Total costs", has the proofs.
+
+*Below.*  Any L that is 0 in terminal states, with ``c + P L - L >= 0`` for every action that may
+count, is at most what any policy that surely ends costs.  *Above.*  A policy with N >= 0 and
+``P N - N <= -1/2`` surely ends, and costs at most U if ``c + P U - U <= 0`` for its actions.
+
+Both are found from an approximate V: ``L = V - d N'`` and ``U = V + d N``, N' falling by 1 with
+every action that is near the best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggmaze.arrays import readonly
+from aggmaze.models.moves import MoveMDP
+from planners.chain_costs import NoTotalError, normalised, total_costs_of_chain
+from planners.inequalities import Inequalities
+from planners.kernels import improvement
+from planners.kernels.tables import moves_of, outcomes_of
+from planners.kernels.threads import over_blocks
+from planners.kernels.vectors import sup_norm
+from planners.objectives.total_cost_iteration import PolicyIteration, UndecidedError
+from planners.objectives.total_cost_region import Places, Region
+
+# What is missing of an inequality is made up for this many times over, then as often again.
+_AMPLE, _MOST_TRIALS = 2.0, 6
+# How often the actions are added that N' was not made for.
+_MOST_ADDED = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """What is certified.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of float, shape (S,)
+        Of V*, and ``upper`` of the policy's costs too; +inf where no policy surely ends.
+    steps : ndarray of float, shape (S,)
+        N: it falls by at least 1/2 with each step of the policy.  0 in ends, and where no policy
+        surely ends.
+    spoiler : int
+        A state whose actions no finite bound below could be had for; -1 where there is one.
+    num_sweeps : int
+        Sweeps that were made.
+    """
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    steps: NDArray[np.float64]
+    spoiler: int
+    num_sweeps: int
+
+    def within(self, V: NDArray[np.float64]) -> tuple[float, float]:
+        """Return the bounds of the error of V and of what the policy loses, rounded up.
+
+        Parameters
+        ----------
+        V : ndarray of float, shape (S,)
+            +inf exactly where no policy surely ends.
+        """
+        finite = np.isfinite(V)
+        lower, upper, values = self.lower[finite], self.upper[finite], V[finite]
+        apart = np.maximum(upper - values, values - lower)
+        return _rounded_up(apart), _rounded_up(upper - lower)
+
+
+def unknown(region: Region) -> Bounds:
+    """Return what is certified before any value is known.
+
+    Parameters
+    ----------
+    region : Region
+    """
+    known = np.where(region.ends, region.end_values, np.inf)
+    lower = np.where(region.inside, -np.inf, known)
+    return Bounds(lower, known, np.zeros_like(known), -1, 0)
+
+
+def _rounded_up(differences: NDArray[np.float64]) -> float:
+    largest = float(differences.max(initial=0.0))
+    return largest if largest == 0.0 else math.nextafter(largest, math.inf)
+
+
+class Proof:
+    """Proves bounds of values in a region.
+
+    Parameters
+    ----------
+    region : Region
+    places : callable
+        Returns the `Places` of the region; not called for moves that each cost something, which
+        need no table.
+    num_threads : int
+    checkpoint : callable
+    """
+
+    def __init__(
+        self,
+        region: Region,
+        places: Callable[[], Places],
+        num_threads: int,
+        checkpoint: Callable[[], None],
+    ) -> None:
+        self._region, self._places = region, places
+        self._num_threads = num_threads
+        self._inequalities = Inequalities(region.model, num_threads, checkpoint)
+        self._checkpoint = checkpoint
+        self._usable = region.usable
+        self.num_sweeps = 0
+        self.multiple = self._multiple()
+
+    def _multiple(self) -> tuple[float, float] | None:
+        """Return alpha and beta, not negative, with ``alpha c + beta q >= 1`` for all actions.
+
+        q is the probability that the step ends.  None where there are none.
+        """
+        region = self._region
+        if region.end_values.any():
+            return None
+        ends = readonly(region.ends)
+        if isinstance(region.model, MoveMDP) and region.finite.all():
+            tables = moves_of(region.model)
+            costs = self._over_states(improvement.least_cost_of_moves, tables, ends)
+        else:
+            places = self._places()
+            outcomes = outcomes_of(region.table)
+            usable = places.usable
+            costs = self._over_states(improvement.least_cost_of_outcomes, outcomes, usable, ends)
+        least = min(costs)
+        if not least > 0.0:
+            return None
+        alpha = 0.0 if least == math.inf else 1.0 / least
+        if isinstance(region.model, MoveMDP) and region.finite.all():
+            missing = self._over_states(improvement.most_missing_of_moves, tables, ends, alpha)
+        else:
+            missing = self._over_states(
+                improvement.most_missing_of_outcomes, outcomes, usable, ends, alpha
+            )
+        beta = max(missing)
+        if not (alpha < math.inf and beta < math.inf):
+            return None
+        # A little more, for what is rounded.
+        return 1.0001 * alpha, 1.0001 * beta + 0.001
+
+    def bounds(
+        self, V: NDArray[np.float64], policy: NDArray[np.int64], *, thorough: bool = True
+    ) -> Bounds:
+        """Return what can be certified of values and a policy.
+
+        Parameters
+        ----------
+        V : ndarray of float, shape (S,)
+            The values of ends, and 0 where no policy surely ends.
+        policy : ndarray of int64, shape (S,)
+            A usable action in each state, -1 in ends and where no policy surely ends.
+        thorough : bool
+            Whether a bound below may take policy iterations.
+        """
+        region = self._region
+        begun = self.num_sweeps
+        lower, spoiler = self._lower(V, policy, thorough)
+        steps, upper = self._upper(V, policy)
+        lower, upper = lower.copy(), upper.copy()
+        for array in (lower, upper):
+            array[region.ends] = region.end_values[region.ends]
+            array[~region.finite] = np.inf
+        return Bounds(lower, upper, steps, spoiler, self.num_sweeps - begun)
+
+    def _of_multiple(self, V: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Return ``alpha V + beta``, 0 in ends; None where that does not do."""
+        if self.multiple is None:
+            return None
+        alpha, beta = self.multiple
+        inside = self._region.inside
+        N = np.where(inside, alpha * V + beta, 0.0)
+        low = float(N.min())
+        if low < 0.0:
+            # More does no harm, and N is not negative then.
+            N[inside] -= low
+        return N
+
+    def _least(self, V: NDArray[np.float64]) -> tuple[float, int]:
+        self.num_sweeps += 1
+        found = self._inequalities.least(V, usable=self._usable)
+        return found.value, found.state
+
+    def _lower(
+        self, V: NDArray[np.float64], policy: NDArray[np.int64], thorough: bool
+    ) -> tuple[NDArray[np.float64], int]:
+        """Return L, and a state that there is none for, or -1."""
+        value, state = self._least(V)
+        if value >= 0.0:
+            return V, -1
+        if not value > -math.inf:
+            return np.full_like(V, -np.inf), state
+        N = self._of_multiple(V)
+        if N is not None:
+            found, state = self._lowered(V, N, -value)
+            if found is not None:
+                return found, -1
+        elif thorough:
+            found, state = self._lowered_near_the_best(V, policy, -value)
+            if found is not None:
+                return found, -1
+        return np.full_like(V, -np.inf), state
+
+    def _lowered(
+        self, V: NDArray[np.float64], N: NDArray[np.float64], missing: float
+    ) -> tuple[NDArray[np.float64] | None, int]:
+        """Return ``V - d N`` that satisfies all inequalities, or None and a state that does not."""
+        amount, state = _AMPLE * missing, -1
+        for _ in range(_MOST_TRIALS):
+            L = V - amount * N
+            value, state = self._least(L)
+            if value >= 0.0:
+                return L, -1
+            if not value > -math.inf:
+                break
+            amount *= _AMPLE
+        return None, state
+
+    def _lowered_near_the_best(
+        self, V: NDArray[np.float64], policy: NDArray[np.int64], missing: float
+    ) -> tuple[NDArray[np.float64] | None, int]:
+        """Return the same with an N' for the actions that are near the best."""
+        region, places = self._region, self._places()
+        num_states, num_actions = places.usable.shape
+        near = np.zeros((num_states, num_actions), dtype=bool)
+        states = np.flatnonzero(policy >= 0)
+        near[states, policy[states]] = True
+        near &= places.usable
+        places.mark_below(V, missing, near)
+        rows = self._exits(places, policy)
+        minus_steps = np.full((num_states, num_actions), -1.0)
+        state = -1
+        for _ in range(_MOST_ADDED):
+            self._checkpoint()
+            longest = Places(
+                region,
+                minus_steps,
+                readonly(near),
+                places,
+                self._num_threads,
+                self._checkpoint,
+            )
+            try:
+                iteration = PolicyIteration(longest, rows, strict=True)
+                while not iteration.step():
+                    pass
+            except UndecidedError as error:
+                return None, error.state
+            except NoTotalError:
+                return None, state
+            rows, N = iteration.rows, -iteration.V
+            amount = _AMPLE * missing
+            L = V - amount * N
+            value, state = self._least(L)
+            if value >= 0.0:
+                return L, -1
+            if not value > -math.inf:
+                return None, state
+            if places.mark_below(L, 0.0, near) == 0:
+                # All that is missing is the rounding of L itself.
+                return self._lowered(V, N, 2 * missing)
+        return None, state
+
+    def steps_of_all(self) -> tuple[NDArray[np.float64], int]:
+        """Return N >= 0 that falls by at least 1 with each step of any policy, and -1.
+
+        Where there is none that float64 can verify, NaN, and a state at which that fails.
+        """
+        region, places = self._region, self._places()
+        minus_steps = np.full(places.usable.shape, -1.0)
+        longest = Places(
+            region,
+            minus_steps,
+            region.usable,
+            num_threads=self._num_threads,
+            checkpoint=self._checkpoint,
+        )
+        try:
+            iteration = PolicyIteration(longest, longest.breadth_first(), strict=True)
+            while not iteration.step():
+                pass
+        except UndecidedError as error:
+            return np.full(len(region.ends), np.nan), error.state
+        N, more = -iteration.V, 1e-9
+        for _ in range(_MOST_TRIALS):
+            self.num_sweeps += 1
+            found = self._inequalities.least(-N, 1.0, usable=region.usable, with_costs=False)
+            if found.value >= 0.0:
+                return N, -1
+            N = (1.0 + more) * -iteration.V
+            more *= 100
+        return np.full(len(region.ends), np.nan), found.state
+
+    def _exits(self, places: Places, policy: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the policy of places that a policy of states amounts to."""
+        states = np.flatnonzero(policy >= 0)
+        states = states[places.usable[states, policy[states]]][::-1]
+        rows = np.full(places.count, -1, dtype=np.int64)
+        numbers = states * places.usable.shape[1] + policy[states]
+        rows[states if places.labels is None else places.labels[states]] = numbers
+        return rows
+
+    def _upper(
+        self, V: NDArray[np.float64], policy: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return N and U; infinite where there is no proof."""
+        infinite = np.full_like(V, np.inf)
+        N = self._of_multiple(V)
+        if N is None or not self._counts_steps(N, policy):
+            N = self._steps(policy)
+            if N is None or not self._counts_steps(N, policy):
+                return np.zeros_like(V), infinite
+        U, amount = V, 0.0
+        for _ in range(_MOST_TRIALS):
+            self.num_sweeps += 1
+            value = self._inequalities.most(policy, U).value
+            if value <= 0.0:
+                return N, U
+            if not value < math.inf:
+                break
+            amount = _AMPLE * max(amount, value)
+            U = V + amount * N
+        return N, infinite
+
+    def _counts_steps(self, N: NDArray[np.float64], policy: NDArray[np.int64]) -> bool:
+        """Whether N falls by 1/2 at least with each step of the policy."""
+        if not float(N.min()) >= 0.0:
+            return False
+        self.num_sweeps += 1
+        return bool(self._inequalities.most(policy, N, -0.5, with_costs=False).value <= 0.0)
+
+    def _steps(self, policy: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """Return the expected steps of a policy, or None where they are too many for float64."""
+        table, stays = self._region.table, policy < 0
+        rows = np.where(stays, 0, np.arange(len(policy)) * table.num_actions + policy)
+        try:
+            found = total_costs_of_chain(
+                normalised(table.transitions[rows]), np.ones(len(policy)), stays, self._checkpoint
+            )
+        except NoTotalError:
+            return None
+        return found if sup_norm(found) < math.inf else None
+
+    def _over_states(self, kernel: Callable[..., Any], *arguments: Any) -> list[Any]:
+        self._checkpoint()
+        return over_blocks(
+            lambda lo, hi: kernel(*arguments, lo, hi),
+            self._region.model.num_states,
+            self._num_threads,
+            self._usable.size,
+        )
