@@ -23,7 +23,7 @@ from rich.table import Table
 from typer.core import TyperCommand, TyperGroup
 
 import aggmaze
-from aggmaze.checks import check_gamma, check_integer
+from aggmaze.checks import check_choice, check_integer
 from aggmaze.env_settings import make_env, parse_settings
 from aggmaze.formats.storage import load_gym_P, load_model, save_gym_P, save_model
 from aggmaze.models.model import Model
@@ -33,6 +33,14 @@ from planners.advice import adviser
 from planners.arrival import Arrival, arrival, describe_arrival
 from planners.budget import Clock
 from planners.kernels.threads import num_cores
+from planners.objective import (
+    INFINITE,
+    AverageCost,
+    Discounted,
+    FiniteHorizon,
+    Objective,
+    TotalCost,
+)
 from planners.plotting import check_matplotlib, figure_format, plot_plan, save_figure
 from planners.policies import greedy_path
 from planners.record import Progress
@@ -120,7 +128,30 @@ _SUFFIXES = " or ".join(MODEL_FILES)
 Command = Callable[..., None]
 
 # What several commands take.
-Gamma = Annotated[float, typer.Option(help="Discount in [0, 1).")]
+Gamma = Annotated[
+    float | None, typer.Option(help="Discount in [0, 1); 1 asks for total costs until the end.")
+]
+ObjectiveName = Annotated[
+    str | None,
+    typer.Option(
+        "--objective", metavar="NAME", help="discounted (with --gamma), total, horizon or average."
+    ),
+]
+Horizon = Annotated[
+    int | None,
+    typer.Option("--horizon", metavar="STEPS", help="Costs of so many steps, by --gamma or 1."),
+]
+Average = Annotated[
+    bool, typer.Option("--average", help="The mean cost of a step in the long run.")
+]
+DeadEnds = Annotated[
+    str | None,
+    typer.Option(
+        "--dead-ends",
+        metavar="COST",
+        help="With total costs: what it costs to end where no way leads out; infinite by default.",
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -183,7 +214,11 @@ def solve_command(
             f"or a model file ({_SUFFIXES}).",
         ),
     ],
-    gamma: Gamma,
+    gamma: Gamma = None,
+    objective_name: ObjectiveName = None,
+    horizon: Horizon = None,
+    average: Average = False,
+    dead_ends: DeadEnds = None,
     settings: Settings = None,
     method: Annotated[str, typer.Option(help=f"One of {AUTO}, {', '.join(METHODS)}.")] = AUTO,
     tol: Annotated[float | None, typer.Option(help="Accuracy relative to max|V|.")] = None,
@@ -243,9 +278,10 @@ def solve_command(
     )
     check_outputs(save, image)
     # Before the environment, which may take long to make.
-    check_gamma(gamma)
+    asked = asked_objective(gamma, objective_name, horizon, average, dead_ends)
     check_limits(tol, atol, num_iterations, num_updates, time_limit)
-    check_method(method, options)
+    if isinstance(asked, Discounted):
+        check_method(method, options)
     env = open_env(env_id, settings or [])
     if image is not None and not isinstance(_layout(env), aggmaze.Layout):
         raise ValueError("--image draws mazes: this environment has no layout to draw")
@@ -254,7 +290,7 @@ def solve_command(
     with _ProgressLine(err, "solving") as line:
         result = solve(
             model,
-            gamma=gamma,
+            objective=asked,
             method=method,
             tol=tol,
             atol=atol,
@@ -273,10 +309,7 @@ def solve_command(
         out.print(f"result in {save}", highlight=False, soft_wrap=True)
     if image is not None:
         with Waiting(err, "drawing"):
-            path = greedy_path(model, result.policy, int(np.argmax(model.initial)))
-            title = f"{env_id}, gamma {gamma:g}: {result.method}, bound {result.bound:.2g}"
-            figure = plot_plan(_layout(env), result.values, result.policy, path, title=title)
-            save_figure(figure, image)
+            save_figure(_drawn(env_id, _layout(env), model, result), image)
         out.print(f"values, policy and greedy path in {image}", highlight=False, soft_wrap=True)
     if result.status == Status.INTERRUPTED:
         raise KeyboardInterrupt
@@ -287,18 +320,23 @@ def solve_command(
     if time_limit is not None and clock.seconds() >= time_limit:
         _print_rows([("policy", f"not followed: the time limit of {time_limit:g} s is used up")])
     else:
-        with Waiting(err, "looking where the policy goes") as waiting:
-            found = arrival(
-                model,
-                result,
-                time_limit=left(),
-                callback=lambda p: waiting.tell(
-                    f"looking where the policy goes: {p.num_products:,} products"
-                ),
-            )
-        _print_rows([("policy", describe_arrival(found, gamma))])
-        if episodes > 0:
+        limit = episode_limit(env)
+        # Where a policy goes that changes with the steps is said by the steps alone.
+        if not isinstance(asked, FiniteHorizon):
+            with Waiting(err, "looking where the policy goes") as waiting:
+                found = arrival(
+                    model,
+                    result,
+                    time_limit=left(),
+                    callback=lambda p: waiting.tell(
+                        f"looking where the policy goes: {p.num_products:,} products"
+                    ),
+                )
+            _print_rows([("policy", describe_arrival(found, result.gamma))])
             limit = _episode_limit(env, found)
+        else:
+            limit = asked.steps
+        if episodes > 0:
             with Waiting(err, "rolling out") as waiting:
                 rolled = rollout(
                     env.unwrapped,
@@ -320,15 +358,17 @@ def play_command(
     env_id: Annotated[
         str, typer.Argument(metavar="ENV", help=f"One of {', '.join(aggmaze.ENV_IDS)}.")
     ],
-    gamma: Gamma,
+    gamma: Gamma = None,
+    objective_name: ObjectiveName = None,
     settings: Settings = None,
     seed: Annotated[int | None, typer.Option(help="Seeds the episodes.")] = None,
 ) -> None:
     """Solve an environment, then walk through it by the keyboard; V shows the optimum."""
     if seed is not None:
         check_integer("--seed", seed)
+    asked = asked_objective(gamma, objective_name)
     env = make_env(env_id, settings or [], render_mode="human")
-    play(env, seed=seed, adviser=adviser(gamma))
+    play(env, seed=seed, adviser=adviser(objective=asked))
 
 
 @app.command(
@@ -511,6 +551,69 @@ def open_env(source: str, settings: list[str]) -> gym.Env[Any, Any]:
     return aggmaze.TabularEnv(MODEL_FILES[Path(source).suffix].load(source))
 
 
+def asked_objective(
+    gamma: float | None,
+    name: str | None = None,
+    horizon: int | None = None,
+    average: bool = False,
+    dead_ends: str | None = None,
+) -> Objective:
+    """Return the objective that options of a command line ask for.
+
+    Parameters
+    ----------
+    gamma : float or None
+    name : str or None
+        One of discounted, total, horizon and average.
+    horizon : int or None
+        Steps.
+    average : bool
+    dead_ends : str or None
+        A number, or "infinite".
+
+    Raises
+    ------
+    ValueError
+        If they ask for nothing, or for two things at once.
+    """
+    if name is not None:
+        check_choice("--objective", name, ("discounted", "total", "horizon", "average"))
+    asked = {word for word in (name,) if word is not None}
+    asked |= {"horizon"} if horizon is not None else set()
+    asked |= {"average"} if average else set()
+    if len(asked) > 1:
+        raise ValueError(f"the command line asks for two objectives, {' and '.join(sorted(asked))}")
+    kind = next(iter(asked), None)
+    if kind is None:
+        if gamma is None:
+            raise ValueError(
+                "say what is asked: --gamma, a discount (1 for total costs), --objective total, "
+                "--horizon STEPS or --average"
+            )
+        kind = "total" if gamma == 1 else "discounted"
+    if dead_ends is not None and kind != "total":
+        raise ValueError(f"--dead-ends belongs to total costs, and {kind} is asked for")
+    if kind == "discounted":
+        if gamma is None:
+            raise ValueError("--objective discounted needs a discount: --gamma")
+        return Discounted(gamma)
+    if kind == "horizon":
+        if horizon is None:
+            raise ValueError("--objective horizon needs a number of steps: --horizon STEPS")
+        check_integer("--horizon", horizon, least=1)
+        return FiniteHorizon(horizon, 1.0 if gamma is None else gamma)
+    if gamma is not None and (gamma != 1 or kind == "average"):
+        raise ValueError(f"--gamma {gamma:g} is of discounted costs, and {kind} is asked for")
+    if kind == "average":
+        return AverageCost()
+    try:
+        return TotalCost(dead_ends=INFINITE if dead_ends in (None, INFINITE) else float(dead_ends))
+    except ValueError:
+        raise ValueError(
+            f"--dead-ends must be a finite number or {INFINITE}, got {dead_ends!r}"
+        ) from None
+
+
 def method_settings(settings: Iterable[str], **options: Any) -> dict[str, Any]:
     """Return the options of a method, those with an option of the command and the others.
 
@@ -676,22 +779,59 @@ def _print_rows(rows: Rows) -> None:
     out.print(table, highlight=False)
 
 
+def _drawn(env_id: str, layout: aggmaze.Layout, model: Model, result: SolveResult) -> Any:
+    """Return the picture of a plan; of one for a number of steps that of the first."""
+    title = f"{env_id}, {result.objective}: {result.method}, bound {result.bound:.2g}"
+    if isinstance(result.objective, FiniteHorizon):
+        return plot_plan(layout, result.values[0], result.policy[0], title=title)
+    path = greedy_path(model, result.policy, int(np.argmax(model.initial)))
+    return plot_plan(layout, result.values, result.policy, path, title=title)
+
+
 def _result_rows(env_id: str, model: Model, result: SolveResult) -> Rows:
-    size = float(np.abs(result.values).max())
+    finite = result.values[np.isfinite(result.values)]
+    size = float(np.abs(finite).max(initial=0.0))
     relative = f" ({result.bound / size:.2g} of max|V| = {size:.6g})" if size > 0 else ""
+    num_states = result.values.shape[-1]
     return [
-        ("environment", f"{env_id}, gamma {result.gamma:g}"),
+        ("environment", f"{env_id}, {result.objective}"),
         ("method", f"{result.method}: {result.status}, {result.message}"),
         *([("chosen for", result.reason)] if result.reason else []),
-        ("states", f"{len(result.values):,} with {model.num_actions} actions"),
+        ("states", f"{num_states:,} with {model.num_actions} actions"),
         (
             "updates",
             f"{result.num_updates:,} in {result.num_iterations:,} iterations, "
             f"with {result.num_sweeps:,} sweeps over all states",
         ),
         ("seconds", f"{result.seconds:.3g}"),
+        *_answer_rows(model, result),
         ("bound", f"|V - V*| <= {result.bound:.3g}{relative}"),
     ]
+
+
+def _answer_rows(model: Model, result: SolveResult) -> Rows:
+    """Return what an objective is about in a line: of discounted costs nothing is said here."""
+    initial = model.initial[: model.num_listed_states]
+    if isinstance(result.objective, AverageCost):
+        low, high = float(result.lower.min()), float(result.upper.max())
+        if high - low <= 2 * result.bound:
+            return [("gain", f"{result.gain[0]:.6g} a step, from every state")]
+        start = float(initial @ result.gain)
+        return [
+            ("gain", f"{start:.6g} a step from the start, {low:.6g} to {high:.6g} by state"),
+        ]
+    if isinstance(result.objective, FiniteHorizon):
+        return [("cost", f"{float(initial @ result.values[0]):.6g} from the start")]
+    if isinstance(result.objective, TotalCost):
+        count = int(np.count_nonzero(result.infinite))
+        start = float(initial[initial > 0] @ result.values[initial > 0])
+        rows = [("cost", f"{start:.6g} from the start")]
+        if count:
+            rows.append(
+                ("infinite", f"{count:,} states, from which no policy surely reaches an end")
+            )
+        return rows
+    return []
 
 
 def _rollout_rows(rolled: Rollouts, limit: int) -> Rows:

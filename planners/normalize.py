@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from aggmaze.checks import check_gamma, check_positive
+from aggmaze.checks import check_positive
 from aggmaze.models.model import Model, with_table
 from planners.adapters import as_model
 from planners.bellman import local_engine
 from planners.certificate import Certifier
+from planners.objective import Discounted, Objective, TotalCost, as_objective
 from planners.solve import solve
 
 # Relative accuracy of the scale, where float64 can certify it.
@@ -18,7 +19,11 @@ _TOL = 1e-10
 
 
 def normalized(
-    model_or_env: Any, gamma: float, max_cost_to_go: float = 100.0
+    model_or_env: Any,
+    gamma: float | None = None,
+    max_cost_to_go: float = 100.0,
+    *,
+    objective: Objective | None = None,
 ) -> tuple[Model, float]:
     """Return the model with its costs scaled so that max |V*| is a given number, and the scale.
 
@@ -29,10 +34,12 @@ def normalized(
     ----------
     model_or_env
         What `as_model` takes.
-    gamma : float
-        Discount in [0, 1).
+    gamma : float, optional
+        Discount in [0, 1); 1 stands for `TotalCost`.
     max_cost_to_go : float
-        Positive.
+        Positive.  Infinite costs-to-go do not count.
+    objective : Discounted or TotalCost, optional
+        In place of ``gamma``.
 
     Returns
     -------
@@ -43,19 +50,24 @@ def normalized(
     Raises
     ------
     ValueError
-        If V* is 0, so that no scale gives it another size, or gamma so near to 1 that float64 can
-        certify nothing.
+        If V* is 0, so that no scale gives it another size, gamma so near to 1 that float64 can
+        certify nothing, or the objective one that has no costs-to-go.
     NotSolvedError
         If the scale is not found within 1e-10 of its size, or very near to 1 within the least that
         float64 can certify.
     """
     check_positive("max_cost_to_go", max_cost_to_go)
+    asked = as_objective(gamma, objective)
+    if not isinstance(asked, Discounted | TotalCost):
+        raise ValueError(f"normalized scales costs-to-go, discounted or total, not {asked}")
     model = with_table(as_model(model_or_env))
-    certifier = Certifier(local_engine(model, check_gamma(gamma)))
-    tol = certifier.attainable(_TOL)
-    certifier.check_attainable(tol)
-    result = solve(model, gamma=gamma, tol=tol).require()  # there is no approximate scale
-    size = float(np.abs(result.values).max())
+    tol = _TOL
+    if isinstance(asked, Discounted):
+        certifier = Certifier(local_engine(model, asked.gamma))
+        tol = certifier.attainable(_TOL)
+        certifier.check_attainable(tol)
+    result = solve(model, objective=asked, tol=tol).require()  # there is no approximate scale
+    size = float(np.abs(result.values[~result.infinite]).max(initial=0.0))
     if size <= result.bound:
         raise ValueError("the optimal costs-to-go are all 0: no scale gives them another size")
     scale = max_cost_to_go / size

@@ -11,17 +11,19 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.arrays import readonly
-from aggmaze.checks import as_float, check_gamma, is_real
+from aggmaze.checks import as_float, check_discount, is_real
 from aggmaze.models.model import Model, with_table
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
 from planners.adapters import as_model
+from planners.bellman import local_engine
 from planners.engine import Engine, Reading
 from planners.event_engine import make_engine
 from planners.kernels import sparse
 from planners.kernels.compiling import interruptible
 from planners.kernels.tables import moves_of, outcomes_of, unsigned
 from planners.linear.shortest_paths import distances_on_grid
+from planners.objective import AverageCost, FiniteHorizon, Objective, TotalCost, as_objective
 from planners.result import SolveResult
 
 # States whose variances are found together.
@@ -29,28 +31,98 @@ _BLOCK = 1024
 
 
 @interruptible()
-def q_values(model_or_env: Any, V: ArrayLike, gamma: float) -> NDArray[np.float64]:
+def q_values(
+    model_or_env: Any,
+    V: SolveResult | ArrayLike,
+    gamma: float | None = None,
+    *,
+    objective: Objective | None = None,
+) -> NDArray[np.float64]:
     """Return what each action costs in all, if the costs-to-go after it are V.
 
     Parameters
     ----------
     model_or_env
         What `as_model` takes.
-    V : array_like, shape (S,)
-        Costs-to-go.
-    gamma : float
-        Discount in [0, 1).
+    V : SolveResult, or array_like, shape (S,), or (T + 1, S) for a `FiniteHorizon`
+        Costs-to-go; infinite ones only for `TotalCost`.  A result brings its objective.
+    gamma : float, optional
+        Discount in [0, 1]; 1 stands for `TotalCost`.
+    objective : Objective, optional
+        In place of ``gamma``.
 
     Returns
     -------
-    ndarray of float, shape (S, A)
+    ndarray of float, shape (S, A), or (T, S, A) for a `FiniteHorizon`
         ``Q(s,a) = c(s,a) + gamma sum_s' P(s'|s,a) V(s')``; +inf where the action is masked, 0 in
-        terminal states.  V counts as 0 there too.
+        terminal states, where V counts as 0 too, and as the cost of ending in dead ends that have
+        one.  Of an `AverageCost` the same of the bias, less the gain: its least entry in a state is
+        the bias again.
+
+    Raises
+    ------
+    ValueError
+        If V does not fit; or for an `AverageCost` without a result, or one whose gain differs from
+        state to state, so that no one number says what an action is worth.
     """
     model = as_model(model_or_env)
-    full = model_values(model, V)
-    Q = make_engine(model, check_gamma(gamma)).q_values(full)
-    return Q[: model.num_listed_states]
+    asked = _objective_of(V, gamma, objective)
+    values = V.values if isinstance(V, SolveResult) else V
+    if isinstance(asked, FiniteHorizon):
+        return horizon_q_values(model, values, asked)
+    if isinstance(asked, AverageCost):
+        if not isinstance(V, SolveResult) or V.bias is None:
+            raise ValueError(
+                "the average cost of an action takes the gain and the bias: give the SolveResult "
+                "of AverageCost() instead of an array"
+            )
+        if V.lower.max() > V.upper.min():
+            low, high = int(np.argmin(V.upper)), int(np.argmax(V.lower))
+            raise ValueError(
+                f"the gain differs from state to state ({V.gain[low]:.6g} in state {low}, "
+                f"{V.gain[high]:.6g} in state {high}): no one number says what an action is worth"
+            )
+        bias = np.append(V.bias, np.zeros(model.num_states - len(V.bias)))
+        Q = make_engine(model, 1.0).q_values(bias) - float(V.gain[0])
+        Q[model.terminal] = bias[model.terminal, np.newaxis]
+        return Q[: model.num_listed_states]
+    engine = make_engine(model, asked.gamma)
+    if not isinstance(asked, TotalCost):
+        return engine.q_values(model_values(model, values))[: model.num_listed_states]
+    return _total_q_values(model, engine, values, asked)[: model.num_listed_states]
+
+
+def _objective_of(
+    given: SolveResult | ArrayLike, gamma: float | None, objective: Objective | None
+) -> Objective:
+    """Return what is asked, in words or by the result that is given."""
+    if gamma is None and objective is None and isinstance(given, SolveResult):
+        return given.objective
+    return as_objective(gamma, objective)
+
+
+def _total_q_values(
+    model: Model, engine: Engine, V: ArrayLike, objective: TotalCost
+) -> NDArray[np.float64]:
+    """Return what actions cost in all, shape (S, A), where V may be infinite."""
+    given = np.array(V, dtype=np.float64)
+    infinite = np.isposinf(given)
+    full = model_values(model, np.where(infinite, 0.0, given))
+    dead = np.zeros(model.num_states, dtype=bool)
+    if objective.cost_of_dead_ends is not None:
+        dead = steps_to_terminal(model) < 0
+        full[dead] = objective.cost_of_dead_ends
+    Q = engine.q_values(full)
+    if infinite.any():
+        # What may lead there costs without limit; 0 times infinity, as in a mean, is no number.
+        flags = np.zeros(model.num_states)
+        flags[: len(infinite)] = infinite
+        table = with_table(model)
+        costs = table.move_costs if isinstance(table, MoveMDP) else table.costs
+        free = np.where(np.isfinite(costs), 0.0, costs)
+        Q[local_engine(table, 1.0, costs=free).q_values(flags) > 0.0] = np.inf
+    Q[dead] = objective.cost_of_dead_ends
+    return Q
 
 
 @interruptible()
@@ -60,7 +132,8 @@ def greedy(model_or_env: Any, V: ArrayLike, gamma: float, slack: float = 0.0) ->
     Among the actions whose value is within ``slack`` of the best, the one that makes most progress
     towards a terminal state is taken: whose expected breadth-first distance to one, over available
     actions, is least; then the one of lowest index.  Without terminal states: the lowest index.
-    Against V itself the policy loses at most ``slack / (1 - gamma)``.
+    Against V itself the policy loses at most ``slack / (1 - gamma)``.  At gamma = 1 nothing says
+    that it ends: `solve` returns policies of total costs that do.
 
     Parameters
     ----------
@@ -69,7 +142,7 @@ def greedy(model_or_env: Any, V: ArrayLike, gamma: float, slack: float = 0.0) ->
     V : array_like, shape (S,)
         Costs-to-go.
     gamma : float
-        Discount in [0, 1).
+        Discount in [0, 1].
     slack : float
         Not negative, in the unit of V; 0 breaks exact ties only.
 
@@ -85,7 +158,7 @@ def greedy(model_or_env: Any, V: ArrayLike, gamma: float, slack: float = 0.0) ->
     if not slack >= 0:
         raise ValueError(f"slack must not be negative, got {slack!r}")
     full = model_values(model, V)
-    policy = greedy_policy(make_engine(model, check_gamma(gamma)), full, slack, tie=slack)
+    policy = greedy_policy(make_engine(model, check_discount(gamma)), full, slack, tie=slack)
     return policy[: model.num_listed_states]
 
 

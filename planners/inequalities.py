@@ -1,0 +1,309 @@
+"""Inequalities between V and its backups, verified row by row, rounding included.
+
+Undiscounted costs are certified by a V that satisfies an inequality in every state, for all actions
+or for those of a policy (docs/certificate.md).  Here is who looks: in difference form,
+
+    x(s,a) = c(s,a) + sum_s' P(s'|s,a) (V(s') - V(s)) - drift(s),
+
+with the rows of P divided by their sums, so that rows that miss 1 by rounding are no leak, and what
+is equal cancels.  Rows that are 0 within rounding are computed anew in fractions, if they are few.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggmaze.arrays import readonly
+from aggmaze.models.model import TableModel
+from aggmaze.models.moves import MoveMDP
+from planners.kernels import differences
+from planners.kernels.tables import Moves, moves_of, outcomes_of
+from planners.kernels.threads import over_blocks
+
+# Rows that are computed anew in fractions, at most.
+_MOST_EXACT = 10_000
+
+
+def _no_limit() -> None:
+    """Let every loop go on."""
+
+
+class Verdict(NamedTuple):
+    """What a sweep found.
+
+    Parameters
+    ----------
+    value : float
+        The extreme of x, rounded to the safe side; NaN where something is no number.
+    state : int
+        Where it is; -1 where there is nothing to look at, and the value is infinite.
+    """
+
+    value: float
+    state: int
+
+
+class Inequalities:
+    """The sweeps in difference form of a model.
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    num_threads : int
+    checkpoint : callable
+        What long loops call now and then.
+    """
+
+    def __init__(
+        self,
+        model: TableModel,
+        num_threads: int = 1,
+        checkpoint: Callable[[], None] = _no_limit,
+    ) -> None:
+        self.model = model
+        self._num_threads, self._checkpoint = num_threads, checkpoint
+        self._tables = moves_of(model) if isinstance(model, MoveMDP) else outcomes_of(model)
+        if isinstance(self._tables, Moves):
+            self._work = self._tables.successors.size
+        else:
+            self._work = len(self._tables.indices)
+
+    @property
+    def available(self) -> NDArray[np.bool_]:
+        """The available actions of states that are not terminal, shape (S, A)."""
+        return self.model.action_mask & ~self.model.terminal[:, np.newaxis]
+
+    def least(
+        self,
+        V: NDArray[np.float64],
+        drift: NDArray[np.float64] | float = 0.0,
+        *,
+        usable: NDArray[np.bool_] | None = None,
+        with_costs: bool = True,
+    ) -> Verdict:
+        """Return a number that no x(s,a) is below.
+
+        Parameters
+        ----------
+        V : ndarray of float, shape (S,)
+        drift : ndarray of float, shape (S,), or float
+        usable : ndarray of bool, shape (S, A), optional
+            The actions that count; by default the available ones of states that are not terminal.
+        with_costs : bool
+            Whether costs count, or are 0.
+        """
+        mask = self.available if usable is None else usable
+        value, state, _ = self._least(V, drift, mask, with_costs, None, None)
+        if value < 0.0 and self._exactly(V, drift, mask, with_costs, 1.0):
+            return Verdict(0.0, state)
+        return Verdict(value, state)
+
+    def most(
+        self,
+        policy: NDArray[np.integer[Any]],
+        V: NDArray[np.float64],
+        drift: NDArray[np.float64] | float = 0.0,
+        *,
+        with_costs: bool = True,
+    ) -> Verdict:
+        """Return a number that no x(s, policy[s]) is above.
+
+        Parameters
+        ----------
+        policy : ndarray of int, shape (S,)
+            Negative in states that do not count.
+        V, drift, with_costs
+            As for `least`.
+        """
+        chosen = readonly(np.asarray(policy, dtype=np.int64))
+        value, state = self._most(chosen, V, drift, with_costs, None)
+        if value > 0.0:
+            mask = np.zeros((self.model.num_states, self.model.num_actions), dtype=bool)
+            states = np.flatnonzero(chosen >= 0)
+            mask[states, chosen[states]] = True
+            if self._exactly(V, drift, mask, with_costs, -1.0):
+                return Verdict(0.0, state)
+        return Verdict(value, state)
+
+    def backup(
+        self,
+        V: NDArray[np.float64],
+        drift: NDArray[np.float64] | float = 0.0,
+        *,
+        usable: NDArray[np.bool_] | None = None,
+        with_costs: bool = True,
+    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        """Return the least x of each state, as computed, and the first action that attains it.
+
+        Parameters
+        ----------
+        V, drift, usable, with_costs
+            As for `least`.
+
+        Returns
+        -------
+        least : ndarray of float, shape (S,)
+            +inf where no action counts.
+        actions : ndarray of int32, shape (S,)
+        """
+        mask = self.available if usable is None else usable
+        out = np.empty(self.model.num_states)
+        actions = np.empty(self.model.num_states, dtype=np.int32)
+        self._least(V, drift, mask, with_costs, out, actions)
+        return out, actions
+
+    def policy_backup(
+        self,
+        policy: NDArray[np.integer[Any]],
+        V: NDArray[np.float64],
+        drift: NDArray[np.float64] | float = 0.0,
+        *,
+        with_costs: bool = True,
+    ) -> NDArray[np.float64]:
+        """Return x(s, policy[s]) of each state, as computed, shape (S,); 0 where it is negative.
+
+        Parameters
+        ----------
+        policy, V, drift, with_costs
+            As for `most`.
+        """
+        out = np.zeros(self.model.num_states)
+        self._most(readonly(np.asarray(policy, dtype=np.int64)), V, drift, with_costs, out)
+        return out
+
+    def _least(
+        self,
+        V: NDArray[np.float64],
+        drift: NDArray[np.float64] | float,
+        mask: NDArray[np.bool_],
+        with_costs: bool,
+        out: NDArray[np.float64] | None,
+        actions: NDArray[np.int32] | None,
+    ) -> tuple[float, int, int]:
+        kernel = (
+            differences.least_of_moves
+            if isinstance(self._tables, Moves)
+            else differences.least_of_outcomes
+        )
+        array, level = _split(drift)
+        found = self._over_states(
+            kernel, readonly(mask), with_costs, readonly(V), array, level, out, actions
+        )
+        # The first of equal ones, so that threads change nothing.
+        return min(found, key=lambda one: -math.inf if math.isnan(one[0]) else one[0])
+
+    def _most(
+        self,
+        policy: NDArray[np.int64],
+        V: NDArray[np.float64],
+        drift: NDArray[np.float64] | float,
+        with_costs: bool,
+        out: NDArray[np.float64] | None,
+    ) -> tuple[float, int]:
+        kernel = (
+            differences.most_of_moves
+            if isinstance(self._tables, Moves)
+            else differences.most_of_outcomes
+        )
+        array, level = _split(drift)
+        found = self._over_states(kernel, policy, with_costs, readonly(V), array, level, out)
+        return max(found, key=lambda one: math.inf if math.isnan(one[0]) else one[0])
+
+    def _over_states(self, kernel: Callable[..., Any], *arguments: Any) -> list[Any]:
+        self._checkpoint()
+        return over_blocks(
+            lambda lo, hi: kernel(self._tables, *arguments, lo, hi),
+            self.model.num_states,
+            self._num_threads,
+            self._work,
+        )
+
+    def _exactly(
+        self,
+        V: NDArray[np.float64],
+        drift: NDArray[np.float64] | float,
+        mask: NDArray[np.bool_],
+        with_costs: bool,
+        sign: float,
+    ) -> bool:
+        """Whether no ``sign`` x is negative, though rounding may hide it: a few rows in fractions."""
+        kernel = (
+            differences.doubtful_moves
+            if isinstance(self._tables, Moves)
+            else differences.doubtful_outcomes
+        )
+        array, level = _split(drift)
+        rows = np.empty(_MOST_EXACT, dtype=np.int64)
+        count = kernel(
+            self._tables, readonly(mask), with_costs, readonly(V), array, level, sign, rows
+        )
+        if not 0 <= count <= len(rows):
+            return False
+        for state, action in zip(*np.divmod(rows[:count], mask.shape[1]), strict=True):
+            self._checkpoint()
+            there = level if array is None else float(array[state])
+            if sign * exact_row(self.model, int(state), int(action), V, there, with_costs) < 0:
+                return False
+        return True
+
+
+def exact_row(
+    model: TableModel,
+    state: int,
+    action: int,
+    V: NDArray[np.float64],
+    drift: float = 0.0,
+    with_costs: bool = True,
+) -> Fraction:
+    """Return x(s,a) in exact arithmetic.
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    state, action : int
+    V : ndarray of float, shape (S,)
+        Finite in the state and all that the row lists.
+    drift : float
+    with_costs : bool
+    """
+    here = Fraction(float(V[state]))
+
+    def step(following: int) -> Fraction:
+        return Fraction(float(V[following])) - here
+
+    if isinstance(model, MoveMDP):
+        available = np.flatnonzero(model.action_mask[state])
+        p = Fraction(model.p) if len(available) > 1 else Fraction(1)
+        slip = (1 - p) / (len(available) - 1) if len(available) > 1 else Fraction(0)
+        total = Fraction(0)
+        for move in available:
+            cost = Fraction(float(model.move_costs[state, move])) if with_costs else Fraction(0)
+            share = p if move == action else slip
+            total += share * (cost + step(int(model.successors[state, move])))
+        return total - Fraction(drift)
+    matrix = model.transitions
+    row = state * model.num_actions + action
+    entries = range(int(matrix.indptr[row]), int(matrix.indptr[row + 1]))
+    shares = [Fraction(float(matrix.data[entry])) for entry in entries]
+    steps = [
+        share * step(int(matrix.indices[entry]))
+        for share, entry in zip(shares, entries, strict=True)
+        if share
+    ]
+    cost = Fraction(float(model.costs[state, action])) if with_costs else Fraction(0)
+    return cost + sum(steps, Fraction(0)) / sum(shares) - Fraction(drift)
+
+
+def _split(
+    drift: NDArray[np.float64] | float,
+) -> tuple[NDArray[np.float64] | None, float]:
+    """Return an array or None, and the number that stands for it."""
+    if isinstance(drift, np.ndarray):
+        return readonly(drift), 0.0
+    return None, float(drift)
