@@ -31,8 +31,8 @@ from planners.kernels.vectors import sup_norm
 from planners.linear.policy_equations import PolicyEquations
 from planners.linear.policy_matrix import PolicyMatrix, multiply, policy_matrix
 
-# Steps of a random walk by a policy whose likeliest place is an anchor.
-_STEPS_TO_ANCHOR = 32
+# Steps of a random walk by a policy, whose likeliest place is an anchor: for each state, and of all.
+_STEPS_A_STATE, _MOST_STEPS_OF_WALKS = 16, 1 << 22
 # How far a solution goes, how many steps of BiCGSTAB that may take, and how often it is improved.
 _REDUCTION, _MOST_STEPS, _MOST_ROUNDS = 1e-8, 200, 8
 
@@ -69,6 +69,75 @@ class Evaluation:
     num_sweeps: int
 
 
+class EndingEquations:
+    """Equations ``x = r + P_pi x``, x = 0 in states that are taken for ends.
+
+    Parameters
+    ----------
+    engine : LocalEngine
+        Its discount and terminal states play no part; rows sum to 1 but for rounding.
+    ends : ndarray of bool, shape (S,)
+    """
+
+    def __init__(self, engine: LocalEngine, ends: NDArray[np.bool_]) -> None:
+        self._ends = ends
+        view = _Ending(engine.tables, ends, 1.0, engine.num_states, engine.checkpoint)
+        self._equations = PolicyEquations(cast(LocalEngine, view))
+
+    def follow(self, policy: NDArray[np.int32]) -> int:
+        """Take up a policy that reaches an end for certain; return the work, in its sweeps.
+
+        Parameters
+        ----------
+        policy : ndarray of int32, shape (S,)
+        """
+        return self._equations.follow(policy)
+
+    def solve(self, right: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
+        """Return x for the policy that was taken up last, and the work.
+
+        Parameters
+        ----------
+        right : ndarray of float, shape (S,)
+            What it has in ends does not count.
+        """
+        right = np.where(self._ends, 0.0, right)
+        found = self._equations.solve(right, reduction=_REDUCTION, most_steps=_MOST_STEPS)
+        return np.where(self._ends, 0.0, found.values), found.num_sweeps
+
+    def refined(
+        self,
+        matrix: PolicyMatrix,
+        right: NDArray[np.float64],
+        start: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
+        """Return x, solved for again and again until no residual gets smaller.
+
+        Parameters
+        ----------
+        matrix : PolicyMatrix
+            Of the policy, with no ends.
+        right : ndarray of float, shape (S,)
+        start : ndarray of float, shape (S,), optional
+            What x is in ends, and anything elsewhere; 0 by default.
+        """
+        x = np.zeros(len(right)) if start is None else start.copy()
+        image, last = np.empty(len(right)), np.inf
+        best = x
+        for _ in range(_MOST_ROUNDS):
+            multiply(matrix, x, image)
+            left = np.where(self._ends, 0.0, right - image)
+            size = sup_norm(left)
+            if not size < last:
+                break
+            best = x
+            if size == 0.0 or not size < 0.5 * last:
+                break
+            last = size
+            x = x + self.solve(left)[0]
+        return best
+
+
 class RenewalEquations:
     """Gain and bias of policies of one model that change little by little.
 
@@ -89,17 +158,7 @@ class RenewalEquations:
         self._num_components = num_components
         #: A state of the recurrent class of each component, shape (K,); -1 before there is one.
         self.anchors = np.full(num_components, -1, dtype=np.int64)
-        self._nowhere = self._ending(np.empty(0, dtype=np.int64))
-        self._equations: PolicyEquations | None = None
-
-    def matrix(self, policy: NDArray[np.int32]) -> PolicyMatrix:
-        """Return the rows of a policy: ``multiply`` of it is minus D_pi.
-
-        Parameters
-        ----------
-        policy : ndarray of int32, shape (S,)
-        """
-        return _without_slack(policy_matrix(self._nowhere, policy))
+        self._equations: EndingEquations | None = None
 
     def evaluate(
         self,
@@ -114,7 +173,7 @@ class RenewalEquations:
         Parameters
         ----------
         matrix : PolicyMatrix
-            Of the policy, as `matrix` returns it.
+            Of the policy, as `rows_without_ends` returns it.
         policy : ndarray of int32, shape (S,)
             With one recurrent class in each component.
         costs : ndarray of float, shape (S,)
@@ -126,10 +185,12 @@ class RenewalEquations:
         """
         if self._equations is None or not np.array_equal(anchors, self.anchors):
             self.anchors = anchors.copy()
-            self._equations = PolicyEquations(self._ending(anchors))
-        labels = self._labels
-        num_sweeps = self._equations.follow(policy)
-        lengths, made = self._solved(np.ones(len(labels)))
+            ends = np.zeros(len(policy), dtype=bool)
+            ends[anchors] = True
+            self._equations = EndingEquations(self._engine, ends)
+        labels, equations = self._labels, self._equations
+        num_sweeps = equations.follow(policy)
+        lengths, made = equations.solve(np.ones(len(labels)))
         change = np.empty(len(labels))
         multiply(matrix, lengths, change)
         cycles = 1.0 - change[anchors]
@@ -137,7 +198,7 @@ class RenewalEquations:
         left = costs.copy()
         residual, num_sweeps = np.inf, num_sweeps + made + 1
         for _ in range(_MOST_ROUNDS):
-            correction, made = self._solved(left)
+            correction, made = equations.solve(left)
             multiply(matrix, correction, change)
             more = (left[anchors] - change[anchors]) / cycles
             new_gains = gains + more
@@ -153,21 +214,22 @@ class RenewalEquations:
                 break
         return Evaluation(gains, bias, residual, num_sweeps)
 
-    def _ending(self, anchors: NDArray[np.int64]) -> LocalEngine:
-        engine = self._engine
-        ends = np.zeros(engine.num_states, dtype=bool)
-        ends[anchors] = True
-        view = _Ending(engine.tables, ends, 1.0, engine.num_states, engine.checkpoint)
-        return cast(LocalEngine, view)
 
-    def _solved(self, right: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-        assert self._equations is not None
-        right = right.copy()
-        right[self.anchors] = 0.0
-        found = self._equations.solve(right, reduction=_REDUCTION, most_steps=_MOST_STEPS)
-        values = found.values.copy()
-        values[self.anchors] = 0.0
-        return values, found.num_sweeps
+def rows_without_ends(engine: LocalEngine, policy: NDArray[np.int32]) -> PolicyMatrix:
+    """Return the rows of a policy: ``multiply`` of it is minus D_pi.
+
+    Parameters
+    ----------
+    engine : LocalEngine
+        Its discount and terminal states play no part.
+    policy : ndarray of int32, shape (S,)
+    """
+    nowhere = np.zeros(engine.num_states, dtype=bool)
+    view = _Ending(engine.tables, nowhere, 1.0, engine.num_states, engine.checkpoint)
+    matrix = policy_matrix(cast(LocalEngine, view), policy)
+    # What rows miss 1 by in rounding is no leak.
+    nothing = np.zeros(len(matrix.slack))
+    return matrix._replace(slack=nothing, diagonal=matrix.diagonal - matrix.slack)
 
 
 def recurrent_classes(matrix: PolicyMatrix) -> tuple[int, NDArray[np.int32]]:
@@ -199,9 +261,11 @@ def recurrent_classes(matrix: PolicyMatrix) -> tuple[int, NDArray[np.int32]]:
 
 
 def likely_states(
-    matrix: PolicyMatrix, classes: NDArray[np.int32], count: int
+    matrix: PolicyMatrix, classes: NDArray[np.int32], count: int, bias: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     """Return a state of each recurrent class that is visited often, shape (C,).
+
+    A walk by the policy finds it, with numbers that are the same each time.
 
     Parameters
     ----------
@@ -210,13 +274,15 @@ def likely_states(
         As `recurrent_classes` returns them.
     count : int
         How many there are.
+    bias : ndarray of float, shape (S,)
+        Walks begin where it is least: where costs are low one tends to be.
     """
-    shares, following = np.ones(len(classes)), np.empty(len(classes))
-    for _ in range(_STEPS_TO_ANCHOR):
-        _walk(matrix, shares, following)
-        shares, following = following, shares
-    states = np.empty(count, dtype=np.int64)
-    _likeliest(shares, classes, states)
+    states = np.full(count, -1, dtype=np.int64)
+    sizes = np.bincount(classes[classes >= 0], minlength=count)
+    _least_of(bias, classes, states)
+    steps = np.minimum(_STEPS_A_STATE * sizes, max(_MOST_STEPS_OF_WALKS // count, 1))
+    visits = np.zeros(len(classes), dtype=np.int32)
+    _walk(matrix, states, np.where(sizes > 1, steps, 0), visits)
     return states
 
 
@@ -230,34 +296,35 @@ def _mark_left(indptr, indices, classes, is_left):
 
 
 @njit(cache=True, nogil=True)
-def _walk(matrix, shares, following):
-    """Write where a lazy walk is after a step."""
-    starts, columns, entries, _, _ = matrix
-    for s in range(len(shares)):
-        following[s] = 0.5 * shares[s]
-    for s in range(len(shares)):
-        total = 0.0
-        half = 0.5 * shares[s]
-        for place in range(starts[s], starts[s + 1]):
-            total += entries[place]
-            following[columns[place]] += half * entries[place]
-        following[s] += half * (1.0 - total)
-
-
-@njit(cache=True, nogil=True)
-def _likeliest(shares, classes, states):
-    """Write the state of the largest share in each class."""
-    states[:] = -1
-    for s in range(len(shares)):
+def _least_of(values, classes, states):
+    """Write the state of the least value in each class, where there is -1 before."""
+    for s in range(len(classes)):
         k = classes[s]
-        if k >= 0 and (states[k] < 0 or shares[s] > shares[states[k]]):
+        if k >= 0 and (states[k] < 0 or values[s] < values[states[k]]):
             states[k] = s
 
 
-def _without_slack(matrix: PolicyMatrix) -> PolicyMatrix:
-    """Return the matrix with rows that sum to 1: what they miss by rounding is no leak."""
-    nothing = np.zeros(len(matrix.slack))
-    return matrix._replace(slack=nothing, diagonal=matrix.diagonal - matrix.slack)
+@njit(cache=True, nogil=True)
+def _walk(matrix, states, steps, visits):
+    """Write in the place of each state the one that is most visited from there in so many steps."""
+    starts, columns, entries, _, _ = matrix
+    number = np.uint64(88172645463325252)
+    for k in range(len(states)):
+        s = states[k]
+        for _ in range(steps[k]):
+            # Xorshift (Marsaglia, 2003), whose upper 53 bits are a number in [0, 1).
+            number ^= number << np.uint64(13)
+            number ^= number >> np.uint64(7)
+            number ^= number << np.uint64(17)
+            left = np.float64(number >> np.uint64(11)) * 2.0**-53
+            for place in range(starts[s], starts[s + 1]):
+                left -= entries[place]
+                if left < 0.0:
+                    s = columns[place]
+                    break
+            visits[s] += 1
+            if visits[s] > visits[states[k]]:
+                states[k] = s
 
 
 def lead_to(
