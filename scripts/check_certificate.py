@@ -1,14 +1,9 @@
 """Check a certificate against a model, with numpy and nothing of this project.
 
-    python3 scripts/check_certificate.py MODEL.npz CERTIFICATE.npz
-
-MODEL is what `aggmaze convert` writes, CERTIFICATE what `result.certificate(path)` does; its header
-says what each of its arrays claims.  Every claim is an inequality between 0 and
-
-    x = c + gamma sum_s' p(s') (W(s') - W(s)) + a sum of multiples of arrays at s
-
-for each state or each of its actions, with rows p divided by their sums.  It holds if it does so by
-more than rounding can amount to; else the row is computed anew in fractions.
+``check_certificate.py MODEL.npz CERTIFICATE.npz``: the header of the certificate says what its
+arrays claim, inequalities between 0 and ``x = c + gamma sum_s' p(s') (W(s') - W(s)) + a sum of
+multiples of arrays at s`` for actions of states, with rows p divided by their sums.  One holds if it
+does so by more than rounding can amount to; else the row is computed anew in fractions.
 """
 
 import json
@@ -17,7 +12,7 @@ from fractions import Fraction as Exact
 
 import numpy as np
 
-UNIT, TINY, MOST_EXACT = 2.0**-53, 1e-300, 200_000
+UNIT, TINY, MOST_EXACT = 2.0**-53, 1e-300, 100_000
 
 
 def need(holds, words):
@@ -42,7 +37,7 @@ class Model:
             slip = np.where(count > 1, (1 - head["p"]) / np.maximum(count - 1, 1), 0.0)
             p = np.where(np.eye(moves) == 1, np.where(count > 1, head["p"], 1.0), slip)
             kept = np.ones((moves, moves), dtype=bool) if wide else np.eye(moves, dtype=bool)
-            every = [np.where(there, a["move_costs"], 0.0), np.where(there, a["successors"], 0)]
+            every = [np.where(there, a[n], 0) for n in ("move_costs", "successors")]
             each = [np.broadcast_to(v[:, None, :], p.shape)[:, kept].reshape(-1) for v in every]
             self.p, (self.paid, self.to) = (p * there[:, None, :])[:, kept].reshape(-1), each
             self.starts = np.arange(num * moves + 1) * (moves if wide else 1)
@@ -55,47 +50,47 @@ class Model:
         self.row = np.repeat(np.arange(len(self.cost)), np.diff(self.starts))
         self.state = np.repeat(np.arange(self.shape[0]), self.shape[1])
         need((self.p >= 0) & np.isfinite(self.p), "a probability is none")
-        need((self.sum(self.p) > 0.99) | ~self.mask, "a row has no sum, row")
+        need((self._sum(self.p) > 0.99) | ~self.mask, "a row has no sum, row")
 
-    def sum(self, of_outcomes):
-        """Return the sum over each row."""
+    def _sum(self, of_outcomes):
         return np.bincount(self.row, of_outcomes, len(self.cost))
 
     def leads(self, flags):
-        """Return whether each row may lead to a state that is flagged."""
-        return self.sum(flags[self.to] & (self.p > 0)) > 0
+        """Return whether each row may lead to a flagged state."""
+        return self._sum(flags[self.to] & (self.p > 0)) > 0
 
     def verify(self, words, sign, rows, W, rest=(), gamma=1.0, costs=1, some=False):
         """Need sign * x >= 0 in the marked rows, or with ``some`` in one of each state's."""
-        with np.errstate(invalid="ignore", over="ignore"):
+        with np.errstate(all="ignore"):
             step = np.where(self.p > 0, W[self.to] - W[self.state[self.row]], 0.0)
-            total = np.maximum(self.sum(self.p), TINY)
-            x = self.sum(self.p * (costs * self.paid + gamma * step)) / total
-            size = self.sum(self.p * (costs * abs(self.paid) + abs(step))) / total
+            total = np.maximum(self._sum(self.p), TINY)
+            x = self._sum(self.p * (costs * self.paid + gamma * step)) / total
+            size = self._sum(self.p * (costs * abs(self.paid) + abs(step))) / total
             terms = [costs * self.cost, *(float(c) * v[self.state] for c, v in rest)]
             error = (2 * np.diff(self.starts) + 16) * size + 8 * sum(abs(t) for t in (x, *terms))
             x, error = x + sum(terms), 1.01 * UNIT * error + TINY * (error > 0)
+            numbers = (self.p, self.paid, self.cost, W)  # whole ones leave nothing to round
+            if gamma == 1 and not rest and all((v % 1 == 0).all() for v in numbers):
+                error[size + abs(self.cost) + abs(W).max() < 2**50] = 0.0
             good, doubt = sign * x - error >= 0, sign * x + error >= 0
         doubtful = np.flatnonzero(rows & doubt & ~good)
         need(len(doubtful) <= MOST_EXACT, f"{words}: {len(doubtful)} rows are too near to tell")
         for row in doubtful:
             s, entries = self.state[row], range(self.starts[row], self.starts[row + 1])
-            outcomes = [(Exact(self.p[e]), self.to[e], self.paid[e]) for e in entries if self.p[e]]
-            mean = sum(
-                p * (costs * Exact(paid) + Exact(gamma) * (Exact(W[to]) - Exact(W[s])))
-                for p, to, paid in outcomes
-            ) / sum(p for p, _, _ in outcomes)
-            more = sum(Exact(c) * Exact(v[s]) for c, v in rest)
-            good[row] = sign * (mean + costs * Exact(self.cost[row]) + more) >= 0
+            shares = {e: Exact(self.p[e]) for e in entries if self.p[e]}
+            steps = {e: Exact(gamma) * (Exact(W[self.to[e]]) - Exact(W[s])) for e in shares}
+            mean = sum(p * (costs * Exact(self.paid[e]) + steps[e]) for e, p in shares.items())
+            more = costs * Exact(self.cost[row]) + sum(Exact(c) * Exact(v[s]) for c, v in rest)
+            good[row] = sign * (mean / sum(shares.values()) + more) >= 0
         if some:
             good = np.repeat((good & rows).reshape(self.shape).any(axis=1), self.shape[1])
         need((good | ~rows).reshape(self.shape), words)
 
 
 def check(model, head, a):
-    """Check a certificate; return what it proves, in words."""
+    """Check a certificate; return by how much its bounds differ."""
     (num, actions), end, kind = model.shape, model.end, head["objective"]
-    gamma = float(head["gamma"])
+    gamma, every = float(head["gamma"]), model.mask
 
     def full(v):  # states behind those that a result lists are ends
         need(v.ndim == 1 and len(v) <= num and end[len(v) :].all(), "an array has another length")
@@ -105,70 +100,62 @@ def check(model, head, a):
         policy, rows = full(policy), np.zeros(num * actions, dtype=bool)
         need((policy >= 0) & (policy < actions) | ~where, "the policy has no such action")
         rows[(np.arange(num) * actions + policy)[where]] = True
-        need(model.mask | ~rows, "the policy takes what is unavailable, row")
+        need(every | ~rows, "the policy takes what is unavailable, row")
         return rows
 
-    need(kind == "average" or all(np.all(full(v)[end] == 0) for n in ("lower", "upper")
-         for v in np.atleast_2d(a[n])), "an end has another value than 0")  # fmt: skip
-    width = 0.0 if kind in ("average", "total") else np.max(a["upper"] - a["lower"])
-    if kind == "discounted":
-        need(0 <= gamma < 1, "gamma is no discount")
-        low, high, mine = full(a["lower"]), full(a["upper"]), full(a["policy_upper"])
-        need(mine[end] == 0, "an end has another value than 0")
-        less = Exact(gamma) - 1
-        model.verify("lower <= T lower", 1, model.mask, low, [(less, low)], gamma)
-        model.verify("T upper <= upper", -1, model.mask, high, [(less, high)], gamma, some=True)
-        rows = rows_of(a["policy"], ~end)
-        model.verify("T_policy policy_upper <= policy_upper", -1, rows, mine, [(less, mine)], gamma)
-    elif kind == "horizon":
-        low, high, steps = a["lower"], a["upper"], head["steps"]
-        need(0 <= gamma <= 1 and len(a["policy"]) == steps == len(low) - 1, "no such horizon")
-        need(low[-1] == high[-1], "what is left in the end is two things")
-        for t, policy in enumerate(a["policy"]):
-            for words, sign, V, rows in (
-                (f"lower[{t}] <= T lower[{t + 1}]", 1, low, model.mask),
-                (f"T_policy upper[{t + 1}] <= upper[{t}]", -1, high, rows_of(policy, ~end)),
-            ):
-                rest = [(gamma, full(V[t + 1])), (-1, full(V[t]))]
-                model.verify(words, sign, rows, full(V[t + 1]), rest, gamma)
-    elif kind == "average":
-        for side, sign, rows in (
-            ("lower", 1, model.mask),
-            ("upper", -1, rows_of(a["policy"], ~end)),
-        ):
+    if kind == "average":
+        for side, sign, rows in (("lower", 1, every), ("upper", -1, rows_of(a["policy"], ~end))):
             gain, bias = full(a[f"gain_{side}"]), full(a[f"bias_{side}"])
-            need(np.isfinite(gain) & np.isfinite(bias), "no number")
-            need(sign * gain[end] <= 0, "an end costs something")
+            need(
+                np.isfinite(gain) & np.isfinite(bias) & ((sign * gain <= 0) | ~end), "no such gain"
+            )
             model.verify(f"gain_{side} and P gain_{side}", sign, rows, gain, costs=0)
             model.verify(f"gain_{side} + bias and c + P bias", sign, rows, bias, [(-1, gain)])
-        width = np.max(a["gain_upper"] - a["gain_lower"])
-    else:
-        need(kind == "total", f"no objective {kind!r}")
-        layer, low, high, steps = (full(a[n]) for n in ("layers", "lower", "upper", "steps"))
-        lost, dead, cost = layer > 0, layer == -1, head["dead_ends"]
-        need((layer == 0) | (~end & (layer >= -1)), "an end has a layer, or there is no such one")
-        need(~dead | (cost != "infinite" and (low == cost) & (high == cost)), "a dead end costs")
-        need(~(model.mask & dead[model.state] & model.leads(~dead)), "a dead end is left, row")
-        for k in np.unique(layer[lost]):
-            rows = model.mask & (layer[model.state] == k)
-            way_out = ~model.leads(lost & (layer < k)) & model.leads(layer != k)
-            need(~(rows & way_out), "a state may not be lost, row")
-        finite = np.isfinite(low) & np.isfinite(high) & np.isfinite(steps) & (steps >= 0)
-        need(np.where(lost, np.isposinf(low) & np.isposinf(high), finite), "no such value")
-        low, high, steps = (np.where(lost, 0.0, v) for v in (low, high, steps))
-        inside = ~(lost | dead | end)
-        usable, rows = model.mask & ~model.leads(lost), rows_of(a["policy"], inside)
-        need(usable | ~rows, "the policy may get lost, row")
-        model.verify("lower <= c + P lower", 1, usable & inside[model.state], low)
-        half = [(0.5, np.ones(num))]
-        model.verify("P_policy steps <= steps - 1/2", -1, rows, steps, half, costs=0)
-        model.verify("c + P_policy upper <= upper", -1, rows, high)
-        width = np.max(high - low)
-    return f"{kind}: the optimum and the policy lie between bounds at most {width:.3g} apart"
+        return np.max(a["gain_upper"] - a["gain_lower"])
+    low, high = np.atleast_2d(a["lower"]), np.atleast_2d(a["upper"])
+    need(all((full(v)[end] == 0).all() for v in (*low, *high)), "an end has another value than 0")
+    if kind == "discounted":
+        need(0 <= gamma < 1 and (full(a["policy_upper"])[end] == 0).all(), "gamma, or an end")
+        mine = rows_of(a["policy"], ~end)
+        for name, sign, rows in zip(
+            ("lower", "upper", "policy_upper"), (1, -1, -1), (every, every, mine), strict=True
+        ):
+            W, some = full(a[name]), name == "upper"
+            rest = [(Exact(gamma) - 1, W)]
+            model.verify(f"{name} and its backup", sign, rows, W, rest, gamma, some=some)
+        return np.max(high - low)
+    if kind == "horizon":
+        need(0 <= gamma <= 1 and len(a["policy"]) == head["steps"] == len(low) - 1, "no horizon")
+        need(low[-1] == high[-1], "what is left in the end is two things")
+        for t, policy in enumerate(a["policy"]):
+            for V, sign, rows in ((low, 1, every), (high, -1, rows_of(policy, ~end))):
+                rest = [(gamma, full(V[t + 1])), (-1, full(V[t]))]
+                model.verify(f"a backup of step {t}", sign, rows, full(V[t + 1]), rest, gamma)
+        return np.max(high - low)
+    need(kind == "total", f"no objective {kind!r}")
+    low, high, layer, steps = (full(v) for v in (low[0], high[0], a["layers"], a["steps"]))
+    lost, dead, cost = layer > 0, layer == -1, head["dead_ends"]
+    need((layer == 0) | (~end & (layer >= -1)), "an end has a layer, or there is no such one")
+    need(~dead | (cost != "infinite" and (low == cost) & (high == cost)), "a dead end costs")
+    need(~(every & dead[model.state] & model.leads(~dead)), "a dead end is left, row")
+    for k in np.unique(layer[lost]):
+        way_out = ~model.leads(lost & (layer < k)) & model.leads(layer != k)
+        need(~(every & (layer[model.state] == k) & way_out), "a state may not be lost, row")
+    finite = np.isfinite(low) & np.isfinite(high) & np.isfinite(steps) & (steps >= 0)
+    need(np.where(lost, np.isposinf(low) & np.isposinf(high), finite), "no such value")
+    low, high, steps = (np.where(lost, 0.0, v) for v in (low, high, steps))
+    inside, usable = ~(lost | dead | end), every & ~model.leads(lost)
+    rows, half = rows_of(a["policy"], inside), np.full(num, 0.5)
+    need(usable | ~rows, "the policy may get lost, row")
+    model.verify("lower <= c + P lower", 1, usable & inside[model.state], low)
+    model.verify("P_policy steps <= steps - 1/2", -1, rows, steps, [(1, half)], costs=0)
+    model.verify("c + P_policy upper <= upper", -1, rows, high)
+    return np.max(high - low)
 
 
 if __name__ == "__main__":
     try:
-        print("proved:", check(Model(*read(sys.argv[1])), *read(sys.argv[2])))
+        width = check(Model(*read(sys.argv[1])), *read(sys.argv[2]))
     except (OSError, KeyError, ValueError, TypeError, IndexError, OverflowError) as problem:
         sys.exit(f"not proved: {type(problem).__name__}: {problem}")
+    print(f"proved: the optimum, and what the policy costs, lie within {width:.3g}")
