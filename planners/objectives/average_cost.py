@@ -1,14 +1,613 @@
-"""Placeholder of the integrator's branch; the owner replaces it."""
+"""Average costs: the mean cost of a step in the long run, by gains of components put together.
+
+Where one can stay for ever are the end components of a model.  Within one, the least mean cost is a
+single number, which `average_cost_gains` finds for all of them at a time; which component it pays to
+go to, and what is certified, `average_cost_proof` knows.  A model that is one component needs no
+putting together, and neither does an `EventMDP`, which is taken for one: if it is not, the interval
+does not close, and the result says so.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from aggmaze.models.events import EventMDP
+from aggmaze.models.model import Model, TableModel
+from aggmaze.models.moves import MoveMDP
+from aggmaze.models.tabular import TabularMDP
+from planners.adapters import as_model
+from planners.budget import Budget, Clock, OutOfTimeError
+from planners.engine import Engine
+from planners.event_engine import EventEngine
+from planners.inequalities import Inequalities
+from planners.kernels.compiling import interruptible
+from planners.kernels.pieces import UNIT_ROUNDOFF
+from planners.kernels.threads import check_num_threads
 from planners.objective import AverageCost
-from planners.objectives.request import Request
-from planners.result import SolveResult
+from planners.objectives.average_cost_gains import (
+    Components,
+    Iteration,
+    State,
+    relative_value_iteration,
+    until_stalled,
+    whole,
+)
+from planners.objectives.average_cost_proof import Assembly, Bounds, bounds_of_whole
+from planners.objectives.request import AUTO, DEFAULT_TOL, Request, check_method_of
+from planners.policies import model_values
+from planners.policy_gains import average_cost_of_policy, with_whole_rows
+from planners.record import Record
+from planners.result import KEYBOARD, SolveResult, Status
+
+#: The methods, and what they do.
+METHODS = {
+    "value_iteration": "relative values, a part of the way to Th, by full sweeps",
+    "policy_iteration": "Howard's, from policies that are good at a discount near 1",
+}
+
+# Larger costs come to nothing that float64 could certify.
+_LARGEST_COST = 1e270
+# Entries up to which an `EventMDP` is solved by its table.
+_FEW_ENTRIES = 1 << 20
+# What the accuracy of components is made finer by where that of all states is not enough.
+_FINER = 0.1
+# Gains of components are rounded to this part of the accuracy that is asked for.
+_FINENESS = 1 / 16
 
 
 def solve_average_cost(model_or_env: Any, objective: AverageCost, request: Request) -> SolveResult:
-    """Return the answer."""
-    raise NotImplementedError
+    """Return the least mean cost of a step from each state on, and a policy that has it.
+
+    Parameters
+    ----------
+    model_or_env
+        What `as_model` takes.
+    objective : AverageCost
+    request : Request
+        Its methods are those of `METHODS` and "auto"; ``V0`` are relative values to start from.
+    """
+    check_method_of(objective, METHODS, request.method, request.options)
+    if isinstance(model_or_env, EventMDP) and request.method == "policy_iteration":
+        raise ValueError(
+            "policy_iteration needs a table of transitions, which an EventMDP does not form; "
+            "value_iteration does without; a small model has a table as model.to_tabular()"
+        )
+    model = as_model(model_or_env)
+    clock = Clock(request.time_limit)
+    tol = request.tol
+    if not request.has_accuracy and request.num_iterations is None and request.num_updates is None:
+        tol = DEFAULT_TOL
+    budget = Budget(
+        tol, request.atol, request.num_iterations, request.num_updates, request.time_limit
+    )
+    start = np.zeros(model.num_states)
+    if request.V0 is not None:
+        start = model_values(model, request.V0, "V0")
+    num_threads = check_num_threads(request.num_threads)
+    run = _Run(model, budget, clock, request, num_threads, start)
+    return run.result()
+
+
+@dataclass
+class _Best:
+    """The best bounds so far on the gain of each component, and what they are from."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    bias_low: NDArray[np.float64]
+    bias_high: NDArray[np.float64]
+
+    def after(self, state: State, labels: NDArray[np.int32] | None) -> _Best:
+        """Return the best after an iteration; nothing of this one is changed."""
+        low, high = self.low, self.high
+        bias_low, bias_high = self.bias_low, self.bias_high
+        better = state.low > low
+        if better.any():
+            bias_low = _where(better, labels, state.bias, bias_low)
+            low = np.where(better, state.low, low)
+        better = state.high < high
+        if better.any():
+            bias_high = _where(better, labels, state.bias, bias_high)
+            high = np.where(better, state.high, high)
+        return _Best(low, high, bias_low, bias_high)
+
+
+def _where(
+    better: NDArray[np.bool_],
+    labels: NDArray[np.int32] | None,
+    new: NDArray[np.float64],
+    old: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the new values in the components that have better ones, as an array of its own."""
+    if labels is None or better.all():
+        return new.copy()
+    return np.where(better[labels], new, old)
+
+
+class _Run:
+    """One call of `solve_average_cost`."""
+
+    def __init__(
+        self,
+        model: Model,
+        budget: Budget,
+        clock: Clock,
+        request: Request,
+        num_threads: int,
+        start: NDArray[np.float64],
+    ) -> None:
+        self._model, self._budget, self._clock = model, budget, clock
+        self._request, self._num_threads, self._start = request, num_threads, start
+        self._record = Record()
+        self._method, self._reason = request.method, ""
+        self._num_iterations = self._num_sweeps = self._num_certificate_sweeps = 0
+        self._bounds: Bounds | None = None
+
+    def result(self) -> SolveResult:
+        """Solve, and return what came of it."""
+        end: tuple[Status, str] | None = None
+        problem: _Problem | None = None
+        try:
+            with interruptible():
+                problem = self._problem()
+                end = self._iterate(problem)
+        except OutOfTimeError:
+            end = self._budget.out_of_time()
+        except KeyboardInterrupt:
+            if problem is None or self._best is None:
+                raise
+            end = Status.INTERRUPTED, KEYBOARD
+        self._clock.lift()
+        if problem is None:
+            problem = self._problem()
+        return self._finished(problem, end)
+
+    _best: _Best | None = None
+
+    def _problem(self) -> _Problem:
+        model = self._model
+        method = self._request.method
+        if isinstance(model, EventMDP):
+            few = model.num_states * model.num_actions * math.prod(
+                chances.longest for chances in model.chances
+            )
+            if method == AUTO and few <= _FEW_ENTRIES:
+                model = model.to_tabular()
+            else:
+                return _EventProblem(model, self._num_threads, self._clock, self._start)
+        return _TableProblem(
+            model, method, self._num_threads, self._clock, self._start, self._budget.time_limit
+        )
+
+    def _iterate(self, problem: _Problem) -> tuple[Status, str]:
+        """Iterate until the run ends, and return how."""
+        budget, record, clock = self._budget, self._record, self._clock
+        best = problem.start()
+        self._best = best
+        inner = 1.0
+        if problem.is_trivial:
+            self._check(problem)
+            met = self._met(problem)
+            if met is not None:
+                return met
+            return Status.COMPLETED, "nothing is left to iterate on"
+        for state in problem.states():
+            best = best.after(state, problem.labels)
+            # All that an interruption leaves is in this one assignment.
+            self._best = best
+            self._num_iterations += 1
+            self._num_sweeps += state.num_sweeps
+            self._bounds = None
+            updates = state.num_sweeps * problem.num_states
+            bound = problem.half_width(best)
+            record.add(clock.seconds(), bound, num_updates=updates, residual=state.residual)
+            if self._request.certify == "every":
+                record.set_bound(self._check(problem))
+            end: tuple[Status, str] | None = None
+            if budget.has_tolerance and self._is_near(problem, best, inner):
+                record.set_bound(self._check(problem))
+                end = self._met(problem)
+                inner *= _FINER
+            if end is None:
+                end = budget.exhausted(
+                    self._num_iterations,
+                    self._num_sweeps * problem.num_states,
+                    record.seconds,
+                )
+            callback = self._request.callback
+            if callback is not None:
+                progress = record.progress(lambda: self._values(problem))
+                if callback(progress) and end is None:
+                    end = Status.INTERRUPTED, "stopped by the callback"
+            if end is not None:
+                return end
+        record.set_bound(self._check(problem))
+        met = self._met(problem)
+        if met is not None:
+            return met
+        if not budget.has_tolerance:
+            return Status.COMPLETED, "nothing is left to improve"
+        return Status.STOPPED_SHORT, problem.stalled
+
+    def _is_near(self, problem: _Problem, best: _Best, inner: float) -> bool:
+        """Whether the components seem to be known so well that all states may be."""
+        budget = self._budget
+        size = np.maximum(np.abs(best.low), np.abs(best.high))
+        width = 0.5 * float((best.high - best.low).max(initial=0.0))
+        if width <= inner * budget.target(float(size.max(initial=0.0))):
+            return True
+        least = inner * (budget.tol or 0.0) * problem.engine.max_cost
+        return bool(size.max(initial=0.0) <= least)
+
+    def _check(self, problem: _Problem) -> float:
+        """Certify what there is, and return the bound of the values."""
+        if self._bounds is None:
+            assert self._best is not None
+            best = self._best
+            size = np.maximum(np.abs(best.low), np.abs(best.high))
+            size = size[np.isfinite(size)]
+            target = self._budget.target(float(size.max(initial=0.0)))
+            bounds = problem.bounds(best, _FINENESS * target)
+            self._num_certificate_sweeps += bounds.num_sweeps
+            self._bounds = bounds
+        return _half_width(self._bounds)[1]
+
+    def _met(self, problem: _Problem) -> tuple[Status, str] | None:
+        """Return how the run ends where the certified bounds meet the tolerance."""
+        assert self._bounds is not None
+        budget, bounds = self._budget, self._bounds
+        if not budget.has_tolerance:
+            return None
+        values, bound = _half_width(bounds)
+        size = float(np.abs(values).max())
+        target = budget.target(size)
+        if bound <= target:
+            return Status.CONVERGED, f"bound {bound:.3g} <= {target:.3g}"
+        if budget.tol is None:
+            return None
+        largest = max(float(np.abs(bounds.lower).max()), float(np.abs(bounds.upper).max()))
+        cost = problem.cost_of(bounds.policy)
+        if largest <= budget.tol * cost:
+            return Status.CONVERGED, (
+                f"the gain is 0 within {largest:.3g}, which is at most tol times the largest cost "
+                f"that the policy pays, {cost:.3g}"
+            )
+        return None
+
+    def _values(self, problem: _Problem) -> NDArray[np.float64]:
+        self._check(problem)
+        assert self._bounds is not None
+        return _half_width(self._bounds)[0][: self._model.num_listed_states].copy()
+
+    def _finished(self, problem: _Problem, end: tuple[Status, str]) -> SolveResult:
+        """Return the result."""
+        if self._best is None:
+            self._best = problem.start()
+        self._check(problem)
+        assert self._bounds is not None
+        bounds = self._bounds
+        values, bound = _half_width(bounds)
+        met = self._met(problem)
+        status, message = end
+        if status == Status.STOPPED_SHORT and met is not None:
+            status, message = met
+        loss = float((bounds.upper - bounds.lower).max())
+        listed = self._model.num_listed_states
+        bias = bounds.bias_upper
+        if status != Status.INTERRUPTED:
+            bias = problem.bias_of(bounds.policy, bias)
+        if self._method == AUTO:
+            self._method, self._reason = problem.method, problem.reason
+
+        def cut(array: NDArray[Any]) -> NDArray[Any]:
+            return array[:listed].copy()
+
+        return SolveResult(
+            values=cut(values),
+            policy=cut(bounds.policy),
+            bound=bound,
+            policy_bound=math.nextafter(loss, math.inf) if loss > 0 else 0.0,
+            status=status,
+            message=message,
+            method=self._method,
+            reason=self._reason,
+            objective=AverageCost(),
+            num_iterations=self._num_iterations,
+            num_sweeps=self._num_sweeps,
+            num_updates=self._num_sweeps * problem.num_states,
+            num_certificate_sweeps=self._num_certificate_sweeps,
+            seconds=self._clock.seconds(),
+            history=self._record.history(self._num_iterations),
+            ends=(cut(bounds.lower), cut(bounds.upper)),
+            bias=cut(bias),
+            proof={
+                "gain_lower": cut(bounds.lower),
+                "bias_lower": cut(bounds.bias_lower),
+                "gain_upper": cut(bounds.upper),
+                "bias_upper": cut(bounds.bias_upper),
+            },
+        )
+
+
+def _half_width(bounds: Bounds) -> tuple[NDArray[np.float64], float]:
+    """Return the middle of the interval of each state, and the largest distance to its ends."""
+    lower, upper = bounds.lower, bounds.upper
+    if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
+        known = np.where(np.isfinite(upper), upper, np.where(np.isfinite(lower), lower, 0.0))
+        return known, math.inf
+    values = np.clip(0.5 * lower + 0.5 * upper, lower, upper)
+    distance = float(np.maximum(upper - values, values - lower).max())
+    return values, math.nextafter(distance, math.inf) if distance > 0 else 0.0
+
+
+class _Problem:
+    """What the loop asks of a model."""
+
+    method, reason = "value_iteration", ""
+    stalled = "float64 comes no closer"
+    is_trivial = False
+    labels: NDArray[np.int32] | None = None
+    engine: Engine
+    num_states: int
+
+    def start(self) -> _Best:
+        """Return what is known before the first iteration."""
+        raise NotImplementedError
+
+    def states(self) -> Iterator[State]:
+        """Iterate."""
+        raise NotImplementedError
+
+    def bounds(self, best: _Best, fineness: float) -> Bounds:
+        """Return certified bounds of all states."""
+        raise NotImplementedError
+
+    def cost_of(self, policy: NDArray[np.int64]) -> float:
+        """Return the largest size of a cost that a policy pays."""
+        raise NotImplementedError
+
+    def bias_of(
+        self, policy: NDArray[np.int64], otherwise: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the bias of a policy."""
+        raise NotImplementedError
+
+    def half_width(self, best: _Best) -> float:
+        """Return what an iteration says of the bound of the values; NaN where it says nothing."""
+        return math.nan
+
+
+class _TableProblem(_Problem):
+    """A model with a table."""
+
+    def __init__(
+        self,
+        model: TableModel,
+        method: str,
+        num_threads: int,
+        clock: Clock,
+        start: NDArray[np.float64],
+        time_limit: float | None,
+    ) -> None:
+        self._model, self._num_threads, self._clock = model, num_threads, clock
+        self._start = start
+        self._assembly: Assembly | None = None
+        self._places: NDArray[np.int64] | None = None
+        self.num_states = model.num_states
+        if not model.terminal.any() and _is_connected(model):
+            parts = whole(with_whole_rows(_listing_all(model)))
+            self._sweeps = Inequalities(model, num_threads, clock.check)
+        else:
+            assembly = Assembly(model, num_threads, clock.check)
+            self._sweeps = assembly.sweeps
+            found = assembly.components
+            if found.count == 1 and not model.terminal.any():
+                # Wherever one starts, and whatever one does, one ends up in it.
+                parts = whole(with_whole_rows(_listing_all(model)))
+            else:
+                self._assembly = assembly
+                if found.count == 0:
+                    self.is_trivial = True
+                    parts = None
+                else:
+                    parts, self._places = _side_by_side(model, found.labels, found.inside)
+        self._parts = parts
+        if parts is not None:
+            self._iteration = Iteration(method, parts, num_threads, clock, time_limit)
+            self.engine = self._iteration.engine
+            self.num_states = parts.model.num_states
+            self.labels = None if parts.count == 1 else parts.labels
+
+    @property
+    def method(self) -> str:  # type: ignore[override]
+        """The method that was chosen."""
+        return "value_iteration" if self._parts is None else self._iteration.method
+
+    @property
+    def reason(self) -> str:  # type: ignore[override]
+        """Why."""
+        if self._parts is None:
+            return "there is nowhere to stay but in terminal states"
+        return self._iteration.reason
+
+    def start(self) -> _Best:
+        """Return what is known before the first iteration: nothing."""
+        count = 0 if self._parts is None else self._parts.count
+        h = self._start if self._places is None else self._start[self._places]
+        if self._parts is None:
+            h = np.zeros(0)
+        return _Best(np.full(count, -np.inf), np.full(count, np.inf), h, h)
+
+    def states(self) -> Iterator[State]:
+        """Iterate."""
+        return self._iteration.run(self.start().bias_low)
+
+    def bounds(self, best: _Best, fineness: float) -> Bounds:
+        """Return certified bounds of all states."""
+        if self._assembly is None:
+            return bounds_of_whole(self._sweeps, best.bias_low, best.bias_high)
+        return self._assembly.bounds(
+            self._everywhere(best.bias_low), self._everywhere(best.bias_high), fineness
+        )
+
+    def _everywhere(self, bias: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return relative values of all states: 0 outside of components."""
+        full = np.zeros(self._model.num_states)
+        if self._places is not None:
+            full[self._places] = bias
+        return full
+
+    def cost_of(self, policy: NDArray[np.int64]) -> float:
+        """Return the largest size of a cost that a policy pays."""
+        chosen = np.where(self._model.terminal, -1, policy)
+        zero = np.zeros(self._model.num_states)
+        return float(np.abs(self._sweeps.policy_backup(chosen, zero)).max())
+
+    def bias_of(
+        self, policy: NDArray[np.int64], otherwise: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the bias of a policy, 0 in a state of each recurrent class."""
+        try:
+            full = np.zeros(self._model.num_states)
+            found = average_cost_of_policy(self._model, policy).bias
+            full[: len(found)] = found
+        except FloatingPointError:
+            return otherwise
+        return full
+
+    def half_width(self, best: _Best) -> float:
+        """Return half the interval where the model is one component."""
+        if self._assembly is not None:
+            return math.nan
+        return 0.5 * float(best.high[0] - best.low[0])
+
+
+class _EventProblem(_Problem):
+    """A model without a table, taken for one component."""
+
+    stalled = (
+        "the interval no longer closes: float64 comes no closer, or the states do not have one "
+        "gain in common, which a table would tell: model.to_tabular()"
+    )
+    reason = "the model has no table"
+
+    def __init__(
+        self, model: EventMDP, num_threads: int, clock: Clock, start: NDArray[np.float64]
+    ) -> None:
+        self._model, self._start = model, start
+        self.engine: EventEngine = EventEngine(model, 1.0, num_threads, clock.check)
+        self.num_states = model.num_states
+
+    def start(self) -> _Best:
+        """Return what is known before the first iteration: nothing."""
+        return _Best(np.full(1, -np.inf), np.full(1, np.inf), self._start, self._start)
+
+    def states(self) -> Iterator[State]:
+        """Iterate."""
+        return until_stalled(relative_value_iteration(self.engine, self._start, None))
+
+    def bounds(self, best: _Best, fineness: float) -> Bounds:
+        """Return certified bounds, the same in all states, from the extremes of ``Th - h``."""
+        engine, image = self.engine, np.empty(self.num_states)
+        sweep = engine.sweep(best.bias_low, image)
+        low = sweep.residual_low - self._rounding(best.bias_low, image, sweep.residual)
+        actions = np.empty(self.num_states, dtype=np.int32)
+        sweep = engine.sweep(best.bias_high, image, actions)
+        size = self._rounding(best.bias_high, image, sweep.residual)
+        # What is greedy as computed may miss the best by twice the rounding.
+        high = sweep.residual_high + 3 * size
+        low = low if low > -math.inf else -math.inf
+        high = high if high < math.inf else math.inf
+        full = np.full(self.num_states, math.nextafter(low, -math.inf))
+        return Bounds(
+            full,
+            np.full(self.num_states, math.nextafter(high, math.inf)),
+            np.where(self._model.terminal, 0, actions).astype(np.int64),
+            best.bias_low.copy(),
+            best.bias_high.copy(),
+            2,
+        )
+
+    def _rounding(
+        self, bias: NDArray[np.float64], image: NDArray[np.float64], residual: float
+    ) -> float:
+        """Return by how much a residual may be off."""
+        engine = self.engine
+        size = max(engine.sup_norm(bias), engine.sup_norm(image))
+        # Rows that miss 1 are taken for rounded ones.
+        return engine.rounding(size) + 2 * engine.row_error * size + UNIT_ROUNDOFF * residual
+
+    def cost_of(self, policy: NDArray[np.int64]) -> float:
+        """Return the largest size of a cost that a policy pays."""
+        zero, image = np.zeros(self.num_states), np.empty(self.num_states)
+        self.engine.policy_sweep(policy.astype(np.int32), zero, image)
+        return float(np.abs(image).max())
+
+    def bias_of(
+        self, policy: NDArray[np.int64], otherwise: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return relative values: the equations of a policy have no table either."""
+        return otherwise
+
+    def half_width(self, best: _Best) -> float:
+        """Return half the interval."""
+        return 0.5 * float(best.high[0] - best.low[0])
+
+
+def _listing_all(model: TableModel) -> TableModel:
+    """Return a model that lists all its states."""
+    if isinstance(model, TabularMDP) and model.num_added_states:
+        return replace(model, num_added_states=0)
+    return model
+
+
+def _is_connected(model: TableModel) -> bool:
+    """Whether each state can be reached from each."""
+    graph = sp.csr_array(model.successor_graph(), copy=True)
+    graph.sum_duplicates()
+    graph.eliminate_zeros()
+    count, _ = connected_components(graph, connection="strong")
+    return bool(count == 1)
+
+
+def _side_by_side(
+    model: TableModel, labels: NDArray[np.int32], inside: NDArray[np.bool_]
+) -> tuple[Components, NDArray[np.int64]]:
+    """Return the components of a model, and which of its states theirs are."""
+    states = np.flatnonzero(labels >= 0)
+    states = states[np.argsort(labels[states], kind="stable")]
+    own = labels[states].astype(np.int32)
+    starts = np.flatnonzero(np.diff(own, prepend=-1)).astype(np.int64)
+    place = np.zeros(model.num_states, dtype=np.int64)
+    place[states] = np.arange(len(states))
+    part: TableModel
+    if isinstance(model, MoveMDP):
+        costs = np.where(inside[states], model.move_costs[states], np.inf)
+        part = MoveMDP(place[model.successors[states]], costs, p=model.p)
+        return Components(part, own, starts), states
+    num_actions = model.num_actions
+    rows = (states[:, np.newaxis] * num_actions + np.arange(num_actions)).reshape(-1)
+    mask = inside[states]
+    matrix = model.transitions[rows]
+    kept = np.repeat(mask.reshape(-1), np.diff(matrix.indptr)) & (matrix.data > 0)
+    heads = np.repeat(np.arange(len(rows)), np.diff(matrix.indptr))[kept]
+    counts = np.bincount(heads, minlength=len(rows))
+    transitions = sp.csr_array(
+        (
+            matrix.data[kept],
+            place[matrix.indices[kept]],
+            np.concatenate([[0], np.cumsum(counts)]),
+        ),
+        shape=(len(rows), len(states)),
+    )
+    costs = np.where(mask, model.costs[states], 0.0)
+    part = TabularMDP(transitions, costs, action_mask=mask, terminal=[])
+    return Components(with_whole_rows(part), own, starts), states
