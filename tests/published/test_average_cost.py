@@ -106,13 +106,113 @@ def maintenance() -> TabularMDP:
 
 
 def test_maintenance() -> None:
-    """A machine that wears out: .4338 a day, by repairs in conditions 3 and 4.
+    """A machine that wears out: .4338 a day, with repairs in condition 4 and of failures only.
 
-    Tijms, "A First Course in Stochastic Models" (2003), examples 6.1.1, 6.2.1 and 6.3.1: policy
-    iteration begins with repairs in condition 4 only... 
+    Tijms, "A First Course in Stochastic Models" (2003), examples 6.1.1 and 6.3.1: policy iteration
+    goes from .5128, without preventive repairs, over .4462, with repairs in conditions 3 and 4.
     """
     model = maintenance()
     average = planners.AverageCost()
     result = planners.solve(model, objective=average)
     for state in range(6):
         assert_printed(result, 0.4338, at=state, digits=4)
+    np.testing.assert_array_equal(result.policy, [0, 0, 0, 1, 1, 1])
+    for policy, gain in (([0, 0, 0, 0, 1, 1], 0.5128), ([0, 0, 1, 1, 1, 1], 0.4462)):
+        np.testing.assert_allclose(
+            planners.evaluate(model, policy, objective=average), gain, rtol=0, atol=0.5e-4
+        )
+
+
+def test_two_states_and_two_actions() -> None:
+    """A machine that runs or is mended: 94/13 a day.
+
+    By hand, as Howard (1960), chapter 4, has it.  New it pays 10 and is worn the next day with
+    probability .3; mending a worn one costs 2: of 1 + .3 days on the mean 10 - .3 * 2 is left.  Worn
+    it would pay 6 for ever, and mended every day 4.
+    """
+    model = TabularMDP.from_matrices(
+        np.array([[[0.7, 0.3], [1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]]),
+        rewards=np.array([[10.0, 4.0], [6.0, -2.0]]),
+        order="sas",
+        terminal=[],
+    )
+    average = planners.AverageCost()
+    result = planners.solve(model, objective=average)
+    for state in (0, 1):
+        assert_printed(result, float(Fraction(-94, 13)), at=state)
+    np.testing.assert_array_equal(result.policy, [0, 1])
+    for policy, gains in (([0, 0], [6, 6]), ([1, 1], [4, 4]), ([1, 0], [4, 6])):
+        np.testing.assert_allclose(
+            -planners.evaluate(model, policy, objective=average), gains, rtol=1e-12, atol=0
+        )
+
+
+def test_two_states_of_putermans_first_example() -> None:
+    """Every policy ends in the state that pays -1: a gain of -1 from both states.
+
+    Puterman, "Markov Decision Processes" (1994), the model of section 3.1.1 (figure 3.1.1): state 1
+    pays 5 and stays with probability 1/2, or pays 10 and leaves; state 2 pays -1 for ever.  What
+    leads there is worth 12 by the first action (5 + 5/2 + ... is 10, and two days that do not pay
+    -1), and 11 by the second: by the bias the first one is better, and both are of the least gain.
+    """
+    model = TabularMDP.from_matrices(
+        np.array([[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]),
+        rewards=np.array([[5.0, 10.0], [-1.0, -1.0]]),
+        order="sas",
+        terminal=[],
+    )
+    average = planners.AverageCost()
+    result = planners.solve(model, objective=average)
+    for state in (0, 1):
+        assert_printed(result, 1.0, at=state)
+    for policy in ([0, 0], [1, 0]):
+        np.testing.assert_allclose(
+            planners.evaluate(model, policy, objective=average), [1.0, 1.0], rtol=1e-12, atol=0
+        )
+    assert result.bias is not None
+    worth = {0: 12.0, 1: 11.0}[int(result.policy[0])]
+    assert result.bias[1] - result.bias[0] == pytest.approx(worth, abs=1e-5)
+
+
+def test_ring_of_three_states() -> None:
+    """A ring of three, 1 on arrival in A: 1/3 a step; differential values -1/3, 0 and 1/3.
+
+    Sutton and Barto, "Reinforcement Learning", second edition (2018), exercise 10.7: of period 3,
+    so that values by steps do not converge.
+    """
+    rewards = [0.0, 0.0, 1.0]
+    model = TabularMDP.from_function(
+        3, 1, lambda state, action: [(1.0, (state + 1) % 3, -rewards[state], False)]
+    )
+    result = planners.solve(model, objective=planners.AverageCost())
+    for state in range(3):
+        assert_printed(result, -1 / 3, at=state)
+    assert result.bias is not None
+    differential = result.bias.mean() - result.bias
+    np.testing.assert_allclose(differential, [-1 / 3, 0.0, 1 / 3], rtol=0, atol=1e-6)
+
+
+def test_two_ends_of_different_gain() -> None:
+    """Where states do not lead to each other the gain is one of each state.
+
+    Puterman (1994), section 9.1: g = max P g first, and only then the rewards.  From state 0 one may
+    be paid 1000 and go to state 1, which pays 1 for ever, or pay 100 at once and go to state 2, which
+    pays 3 for ever, with probability 1/4, else to 1: 1/4 * 3 + 3/4 * 1 = 3/2.  State 3 has ended.
+    """
+
+    def fn(state: int, action: int) -> list[tuple[float, int, float, bool]] | None:
+        if state == 0 and action == 0:
+            return [(1.0, 1, -1000.0, False)]
+        if state == 0:
+            return [(0.25, 2, 100.0, False), (0.75, 1, 100.0, False)]
+        if action == 1:
+            # The way out of state 1 leads to the end; there is none of state 2.
+            return [(1.0, 3, -50.0, True)] if state == 1 else None
+        return None if state == 3 else [(1.0, state, {1: -1.0, 2: -3.0}[state], False)]
+
+    result = planners.solve(
+        TabularMDP.from_function(4, 2, fn), objective=planners.AverageCost()
+    )
+    for state, gain in enumerate((-1.5, -1.0, -3.0, 0.0)):
+        assert_printed(result, gain, at=state)
+    np.testing.assert_array_equal(result.policy[:3], [1, 0, 0])
