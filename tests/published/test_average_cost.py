@@ -210,9 +210,7 @@ def test_two_ends_of_different_gain() -> None:
             return [(1.0, 3, -50.0, True)] if state == 1 else None
         return None if state == 3 else [(1.0, state, {1: -1.0, 2: -3.0}[state], False)]
 
-    result = planners.solve(
-        TabularMDP.from_function(4, 2, fn), objective=planners.AverageCost()
-    )
+    result = planners.solve(TabularMDP.from_function(4, 2, fn), objective=planners.AverageCost())
     for state, gain in enumerate((-1.5, -1.0, -3.0, 0.0)):
         assert_printed(result, gain, at=state)
     np.testing.assert_array_equal(result.policy[:3], [1, 0, 0])
