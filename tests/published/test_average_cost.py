@@ -12,6 +12,12 @@ from aggmaze import TabularMDP
 from tests.published.printed import assert_printed
 
 
+@pytest.fixture(params=["auto", "policy_iteration", "value_iteration"])
+def method(request: pytest.FixtureRequest) -> str:
+    """Return each method in turn."""
+    return str(request.param)
+
+
 def toymaker() -> TabularMDP:
     """Return the model: a toy in favour or not; go on as it is, or advertise and do research."""
     probabilities = np.array([[[0.5, 0.5], [0.8, 0.2]], [[0.4, 0.6], [0.7, 0.3]]])
@@ -19,14 +25,14 @@ def toymaker() -> TabularMDP:
     return TabularMDP.from_matrices(probabilities, rewards=rewards, order="sas", terminal=[])
 
 
-def test_toymaker() -> None:
-    """Advertise and do research: 2 a week, and a toy in favour is worth 10 more than one that is not.
+def test_toymaker(method: str) -> None:
+    """Advertise and do research: 2 a week; a toy in favour is worth 10 more than one that is not.
 
     Howard, "Dynamic Programming and Markov Processes" (1960), chapter 4; the policy that does
     nothing gains 1 (chapter 2).
     """
     model = toymaker()
-    result = planners.solve(model, objective=planners.AverageCost())
+    result = planners.solve(model, objective=planners.AverageCost(), method=method)
     for state in (0, 1):
         assert_printed(result, -2.0, at=state)
     np.testing.assert_array_equal(result.policy, [1, 1])
@@ -59,14 +65,14 @@ def taxicab() -> TabularMDP:
     )
 
 
-def test_taxicab() -> None:
+def test_taxicab(method: str) -> None:
     """Wait at the stand in every town: 13.34 a trip, relative values -1.18, 12.66 and 0.
 
     Howard (1960), chapter 5, table 5.1 and the iterations after it: gains of 9.20, 13.15 and 13.34.
     """
     model = taxicab()
     average = planners.AverageCost()
-    result = planners.solve(model, objective=average)
+    result = planners.solve(model, objective=average, method=method)
     for state in range(3):
         assert_printed(result, -13.34, at=state, digits=2)
         assert_printed(result, float(Fraction(-1588, 119)), at=state)
@@ -105,7 +111,7 @@ def maintenance() -> TabularMDP:
     return TabularMDP.from_function(6, 2, fn)
 
 
-def test_maintenance() -> None:
+def test_maintenance(method: str) -> None:
     """A machine that wears out: .4338 a day, with repairs in condition 4 and of failures only.
 
     Tijms, "A First Course in Stochastic Models" (2003), examples 6.1.1 and 6.3.1: policy iteration
@@ -113,7 +119,7 @@ def test_maintenance() -> None:
     """
     model = maintenance()
     average = planners.AverageCost()
-    result = planners.solve(model, objective=average)
+    result = planners.solve(model, objective=average, method=method)
     for state in range(6):
         assert_printed(result, 0.4338, at=state, digits=4)
     np.testing.assert_array_equal(result.policy, [0, 0, 0, 1, 1, 1])
@@ -123,12 +129,12 @@ def test_maintenance() -> None:
         )
 
 
-def test_two_states_and_two_actions() -> None:
+def test_two_states_and_two_actions(method: str) -> None:
     """A machine that runs or is mended: 94/13 a day.
 
     By hand, as Howard (1960), chapter 4, has it.  New it pays 10 and is worn the next day with
-    probability .3; mending a worn one costs 2: of 1 + .3 days on the mean 10 - .3 * 2 is left.  Worn
-    it would pay 6 for ever, and mended every day 4.
+    probability .3; mending a worn one costs 2: in 1 + .3 days 10 - .3 * 2 is earned.  Worn it would
+    pay 6 for ever, and mended every day 4.
     """
     model = TabularMDP.from_matrices(
         np.array([[[0.7, 0.3], [1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]]),
@@ -137,7 +143,7 @@ def test_two_states_and_two_actions() -> None:
         terminal=[],
     )
     average = planners.AverageCost()
-    result = planners.solve(model, objective=average)
+    result = planners.solve(model, objective=average, method=method)
     for state in (0, 1):
         assert_printed(result, float(Fraction(-94, 13)), at=state)
     np.testing.assert_array_equal(result.policy, [0, 1])
@@ -147,7 +153,7 @@ def test_two_states_and_two_actions() -> None:
         )
 
 
-def test_two_states_of_putermans_first_example() -> None:
+def test_two_states_of_putermans_first_example(method: str) -> None:
     """Every policy ends in the state that pays -1: a gain of -1 from both states.
 
     Puterman, "Markov Decision Processes" (1994), the model of section 3.1.1 (figure 3.1.1): state 1
@@ -162,7 +168,7 @@ def test_two_states_of_putermans_first_example() -> None:
         terminal=[],
     )
     average = planners.AverageCost()
-    result = planners.solve(model, objective=average)
+    result = planners.solve(model, objective=average, method=method)
     for state in (0, 1):
         assert_printed(result, 1.0, at=state)
     for policy in ([0, 0], [1, 0]):
@@ -174,7 +180,7 @@ def test_two_states_of_putermans_first_example() -> None:
     assert result.bias[1] - result.bias[0] == pytest.approx(worth, abs=1e-5)
 
 
-def test_ring_of_three_states() -> None:
+def test_ring_of_three_states(method: str) -> None:
     """A ring of three, 1 on arrival in A: 1/3 a step; differential values -1/3, 0 and 1/3.
 
     Sutton and Barto, "Reinforcement Learning", second edition (2018), exercise 10.7: of period 3,
@@ -184,7 +190,7 @@ def test_ring_of_three_states() -> None:
     model = TabularMDP.from_function(
         3, 1, lambda state, action: [(1.0, (state + 1) % 3, -rewards[state], False)]
     )
-    result = planners.solve(model, objective=planners.AverageCost())
+    result = planners.solve(model, objective=planners.AverageCost(), method=method)
     for state in range(3):
         assert_printed(result, -1 / 3, at=state)
     assert result.bias is not None
@@ -192,12 +198,13 @@ def test_ring_of_three_states() -> None:
     np.testing.assert_allclose(differential, [-1 / 3, 0.0, 1 / 3], rtol=0, atol=1e-6)
 
 
-def test_two_ends_of_different_gain() -> None:
+def test_two_ends_of_different_gain(method: str) -> None:
     """Where states do not lead to each other the gain is one of each state.
 
-    Puterman (1994), section 9.1: g = max P g first, and only then the rewards.  From state 0 one may
-    be paid 1000 and go to state 1, which pays 1 for ever, or pay 100 at once and go to state 2, which
-    pays 3 for ever, with probability 1/4, else to 1: 1/4 * 3 + 3/4 * 1 = 3/2.  State 3 has ended.
+    By hand, with the equations of Puterman (1994), section 9.1: g = max P g comes first, and only
+    then the rewards.  From state 0 one may be paid 1000 and go to state 1, which pays 1 for ever,
+    or pay 100 and go to state 2, which pays 3 for ever, with probability 1/4, else to 1: 1/4 * 3 +
+    3/4 * 1 = 3/2.  From state 1 one may be paid 50 and end in state 3, where the gain is 0.
     """
 
     def fn(state: int, action: int) -> list[tuple[float, int, float, bool]] | None:
@@ -206,11 +213,12 @@ def test_two_ends_of_different_gain() -> None:
         if state == 0:
             return [(0.25, 2, 100.0, False), (0.75, 1, 100.0, False)]
         if action == 1:
-            # The way out of state 1 leads to the end; there is none of state 2.
             return [(1.0, 3, -50.0, True)] if state == 1 else None
         return None if state == 3 else [(1.0, state, {1: -1.0, 2: -3.0}[state], False)]
 
-    result = planners.solve(TabularMDP.from_function(4, 2, fn), objective=planners.AverageCost())
+    result = planners.solve(
+        TabularMDP.from_function(4, 2, fn), objective=planners.AverageCost(), method=method
+    )
     for state, gain in enumerate((-1.5, -1.0, -3.0, 0.0)):
         assert_printed(result, gain, at=state)
     np.testing.assert_array_equal(result.policy[:3], [1, 0, 0])

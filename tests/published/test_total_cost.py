@@ -24,6 +24,12 @@ WORLD = [(x, y) for y in (1, 2, 3) for x in (1, 2, 3, 4) if (x, y) != (2, 2)]
 WORLD_ENDS = {(4, 3): 1.0, (4, 2): -1.0}
 
 
+@pytest.fixture(params=["auto", "policy_iteration", "value_iteration"])
+def method(request: pytest.FixtureRequest) -> str:
+    """Return each method in turn."""
+    return str(request.param)
+
+
 def world(*, ends_cost_a_step: bool) -> TabularMDP:
     """Return the 4x3 world with r = -.04.
 
@@ -54,7 +60,7 @@ def world(*, ends_cost_a_step: bool) -> TabularMDP:
 
 
 @pytest.mark.parametrize("written", ["gamma", "objective"])
-def test_4x3_world_of_the_third_edition(written: str) -> None:
+def test_4x3_world_of_the_third_edition(written: str, method: str) -> None:
     """The utilities and the policy of the 4x3 world, .705 at the start.
 
     Russell and Norvig, "Artificial Intelligence: A Modern Approach", third edition (2010), figures
@@ -62,7 +68,7 @@ def test_4x3_world_of_the_third_edition(written: str) -> None:
     """
     model = world(ends_cost_a_step=True)
     asked = {"gamma": 1} if written == "gamma" else {"objective": planners.TotalCost()}
-    result = planners.solve(model, **asked)
+    result = planners.solve(model, **asked, method=method)
     utilities = {
         3: {1: 0.812, 2: 0.868, 3: 0.918},
         2: {1: 0.762, 3: 0.660},
@@ -78,13 +84,13 @@ def test_4x3_world_of_the_third_edition(written: str) -> None:
                 assert result.policy[WORLD.index((x, y))] == "↑→↓←".index(arrow), (x, y)
 
 
-def test_4x3_world_of_the_fourth_edition() -> None:
+def test_4x3_world_of_the_fourth_edition(method: str) -> None:
     """The same world with r = -.04 for transitions between squares that do not end the walk.
 
     Russell and Norvig, "Artificial Intelligence: A Modern Approach", fourth edition (2021), figure
     17.3: four digits.
     """
-    result = planners.solve(world(ends_cost_a_step=False), gamma=1)
+    result = planners.solve(world(ends_cost_a_step=False), gamma=1, method=method)
     utilities = {
         3: {1: 0.8516, 2: 0.9078, 3: 0.9578},
         2: {1: 0.8016, 3: 0.7003},
@@ -104,7 +110,7 @@ def test_4x3_world_of_the_fourth_edition() -> None:
         (-0.01, {3: "→→→ ", 2: "↑ ← ", 1: "↑←←↓"}),
     ],
 )
-def test_4x3_world_of_other_rewards(reward: float, arrows: dict[int, str]) -> None:
+def test_4x3_world_of_other_rewards(reward: float, arrows: dict[int, str], method: str) -> None:
     """The policies for r < -1.6284 and for -.0221 < r < 0.
 
     Russell and Norvig, third edition (2010), figure 17.2(b).
@@ -113,7 +119,7 @@ def test_4x3_world_of_other_rewards(reward: float, arrows: dict[int, str]) -> No
     costs = table.costs.copy()
     costs[~table.terminal] += -reward - 0.04
     model = TabularMDP(table.transitions, costs, terminal=table.terminal)
-    result = planners.solve(model, gamma=1).require()
+    result = planners.solve(model, gamma=1, method=method).require()
     for y, row in arrows.items():
         for x, arrow in enumerate(row, start=1):
             if arrow != " ":
@@ -136,7 +142,7 @@ def gridworld() -> TabularMDP:
     return TabularMDP.from_function(size * size, 4, fn)
 
 
-def test_gridworld() -> None:
+def test_gridworld(method: str) -> None:
     """The random policy costs 0, 14, 18, 20 and 22 steps; the best one the distance.
 
     Sutton and Barto, "Reinforcement Learning", second edition (2018), example 4.1, figure 4.1.
@@ -145,29 +151,31 @@ def test_gridworld() -> None:
     random = planners.evaluate(model, np.full((16, 4), 0.25), gamma=1)
     published = [[0, 14, 20, 22], [14, 18, 20, 20], [20, 20, 18, 14], [22, 20, 14, 0]]
     np.testing.assert_allclose(random.reshape(4, 4), published, rtol=1e-13, atol=0)
-    result = planners.solve(model, gamma=1)
+    result = planners.solve(model, gamma=1, method=method)
     distances = [[0, 1, 2, 3], [1, 2, 3, 2], [2, 3, 2, 1], [3, 2, 1, 0]]
     for state, distance in enumerate(np.ravel(distances)):
         assert_printed(result, distance, at=state)
 
 
-def test_frozen_lake() -> None:
+def test_frozen_lake(method: str) -> None:
     """The lake of 4x4 can be crossed with probability 14/17, and no better.
 
     Gymnasium's FrozenLake-v1, ice that slips to each side with probability 1/3; .8235 is the value
     that many pages quote of it (Lapan, "Deep Reinforcement Learning Hands-On" (2018), chapter 5,
     has the ``P`` of this environment).
     """
-    result = planners.solve(gym.make("FrozenLake-v1", map_name="4x4", is_slippery=True), gamma=1)
+    result = planners.solve(
+        gym.make("FrozenLake-v1", map_name="4x4", is_slippery=True), gamma=1, method=method
+    )
     chances = [[14, 14, 14, 14], [14, 0, 9, 0], [14, 14, 13, 0], [0, 15, 16, 0]]
     for state, chance in enumerate(np.ravel(chances)):
         assert_printed(result, -chance / 17, at=state)
 
 
-def test_lake_that_does_not_slip() -> None:
+def test_lake_that_does_not_slip(method: str) -> None:
     """On ice that does not slip the lake is crossed for certain, in 6 steps."""
     env = gym.make("FrozenLake-v1", map_name="4x4", is_slippery=False)
-    result = planners.solve(env, gamma=1)
+    result = planners.solve(env, gamma=1, method=method)
     assert_printed(result, -1.0, at=0)
     by_steps = planners.solve(env, objective=planners.FiniteHorizon(6))
     assert by_steps.values[0, 0] == -1
@@ -223,14 +231,14 @@ def bold_play(chance: Fraction) -> list[Fraction]:
 
 
 @pytest.mark.parametrize("nothing", [False, True])
-def test_gambler_with_bad_odds(nothing: bool) -> None:
+def test_gambler_with_bad_odds(nothing: bool, method: str) -> None:
     """With p = .4 bold play is best: .4 at a capital of 50.
 
     Sutton and Barto (2018), example 4.3, figure 4.3; that bold play is optimal is from Dubins and
     Savage, "How to Gamble If You Must" (1965), and so is its value, by the recursion Q(x) = p Q(2x)
     below one half and p + (1 - p) Q(2x - 1) above.
     """
-    result = planners.solve(gambler(0.4, nothing=nothing), gamma=1)
+    result = planners.solve(gambler(0.4, nothing=nothing), gamma=1, method=method)
     success = bold_play(Fraction(2, 5))
     assert [success[c] for c in (25, 50, 75)] == [
         Fraction(4, 25),
@@ -243,13 +251,13 @@ def test_gambler_with_bad_odds(nothing: bool) -> None:
 
 
 @pytest.mark.parametrize("nothing", [False, True])
-def test_gambler_with_good_odds(nothing: bool) -> None:
+def test_gambler_with_good_odds(nothing: bool, method: str) -> None:
     """With p = .55 the least stake is best: (1 - r**s) / (1 - r**100), r = q/p.
 
     Sutton and Barto (2018), exercise 4.9; the chance is that of gambler's ruin, Feller, "An
     Introduction to Probability Theory and Its Applications", volume 1 (1968), chapter XIV.2.
     """
-    result = planners.solve(gambler(0.55, nothing=nothing), gamma=1)
+    result = planners.solve(gambler(0.55, nothing=nothing), gamma=1, method=method)
     ratio = 0.45 / 0.55
     for capital in range(1, 100):
         success = (1 - ratio**capital) / (1 - ratio**100)
@@ -294,33 +302,33 @@ def windy(moves: list[tuple[int, int]], *, gusts: bool = False) -> TabularMDP:
     [(MOVES_OF_FOUR, 15), (MOVES_OF_A_KING, 7), ([*MOVES_OF_A_KING, (0, 0)], 7)],
     ids=["four", "king", "king or none"],
 )
-def test_windy_gridworld(moves: list[tuple[int, int]], steps: int) -> None:
+def test_windy_gridworld(moves: list[tuple[int, int]], steps: int, method: str) -> None:
     """15 steps from the start to the goal; with king's moves 7.
 
     Sutton and Barto (2018), example 6.5 ("15 steps is the minimum") and exercise 6.9.
     """
-    result = planners.solve(windy(moves), gamma=1)
+    result = planners.solve(windy(moves), gamma=1, method=method)
     assert_printed(result, steps, at=3 * 10)
 
 
-def test_windy_gridworld_is_no_faster_in_gusts() -> None:
+def test_windy_gridworld_is_no_faster_in_gusts(method: str) -> None:
     """A wind that varies leaves no way of certain length: more than 7 steps are to be expected.
 
     Sutton and Barto (2018), exercise 6.10, which has no printed answer.
     """
-    result = planners.solve(windy(MOVES_OF_A_KING, gusts=True), gamma=1).require()
+    result = planners.solve(windy(MOVES_OF_A_KING, gusts=True), gamma=1, method=method).require()
     assert result.lower[3 * 10] > 7
     greedy = planners.evaluate(windy(MOVES_OF_A_KING, gusts=True), result, gamma=1)
     assert result.lower[3 * 10] <= greedy[3 * 10] <= result.values[3 * 10] + 1e-5
 
 
-def test_cliff_walking() -> None:
+def test_cliff_walking(method: str) -> None:
     """The best way along the cliff is 13 steps.
 
     Sutton and Barto (2018), example 6.6; Gymnasium's CliffWalking-v1.
     """
     env = gym.make("CliffWalking-v1")
-    result = planners.solve(env, gamma=1)
+    result = planners.solve(env, gamma=1, method=method)
     assert_printed(result, 13.0, at=36)
 
 
@@ -344,11 +352,14 @@ def steps_of_a_maze(drawing: str) -> dict[tuple[int, int], int]:
 
 
 @pytest.mark.parametrize(
+    "way", ["auto", "policy_iteration", "forest_policy_iteration", "value_iteration"]
+)
+@pytest.mark.parametrize(
     "settings",
     [{"shape": (20, 20)}, {"shape": (7, 30), "generator": "depth_first"}, {"loops": 0.2}],
     ids=str,
 )
-def test_standard_maze(settings: dict[str, object]) -> None:
+def test_standard_maze(settings: dict[str, object], way: str) -> None:
     """Where moves are certain and each costs 1, costs are distances.
 
     Chen et al., "An Adaptive State Aggregation Algorithm for Markov Decision Processes" (2021),
@@ -358,7 +369,7 @@ def test_standard_maze(settings: dict[str, object]) -> None:
     env.reset(seed=0)
     drawing = env.render()
     assert isinstance(drawing, str)
-    result = planners.solve(env, gamma=1)
+    result = planners.solve(env, gamma=1, method=way)
     distances = steps_of_a_maze(drawing)
     height = len(drawing.splitlines()) // 2
     assert len(distances) == len(result.values)
@@ -444,7 +455,7 @@ def blackjack() -> tuple[TabularMDP, list[tuple[int, int, bool]]]:
     return TabularMDP.from_function(len(states) + 2, 2, fn), states
 
 
-def test_blackjack() -> None:
+def test_blackjack(method: str) -> None:
     """The best return of Blackjack-v1 is -.04656, with the policy of figure 5.2.
 
     Sutton and Barto (2018), examples 5.1 and 5.3, by the rules of Gymnasium's Blackjack-v1 with
@@ -453,7 +464,7 @@ def test_blackjack() -> None:
     none, it would be -.0431.)
     """
     model, states = blackjack()
-    result = planners.solve(model, gamma=1)
+    result = planners.solve(model, gamma=1, method=method)
     assert_printed(result, 0.04656, at=len(states), digits=5)
 
     for state, (total, card, usable) in enumerate(states):
@@ -470,7 +481,7 @@ def test_blackjack() -> None:
 
 @pytest.mark.parametrize("stay", [0.0, 1.0])
 @pytest.mark.parametrize("end", [-1.0, 0.0, 2.5])
-def test_one_state_that_may_stay(end: float, stay: float) -> None:
+def test_one_state_that_may_stay(end: float, stay: float, method: str) -> None:
     """One state, where a step in place costs a = 0 and the end costs b: we say b.
 
     Bertsekas, "Abstract Dynamic Programming", second edition (2018), section 3.1.1; Bertsekas and
@@ -486,14 +497,14 @@ def test_one_state_that_may_stay(end: float, stay: float) -> None:
         return [(1.0, 0, stay, False)] if action == 0 else [(1.0, 1, end, True)]
 
     model = TabularMDP.from_function(2, 2, fn)
-    result = planners.solve(model, gamma=1)
+    result = planners.solve(model, gamma=1, method=method)
     assert_printed(result, end, at=0)
     assert result.policy[0] == 1
     assert planners.evaluate(model, result, gamma=1)[0] == end
     assert planners.evaluate(model, [0, 0], gamma=1)[0] == math.inf
 
 
-def test_one_state_where_staying_pays_has_no_answer() -> None:
+def test_one_state_where_staying_pays_has_no_answer(method: str) -> None:
     """With a < 0 in the same problem nothing is least: it is refused, and the state named.
 
     Bertsekas (2018), section 3.1.1: a cycle of negative length.
@@ -505,11 +516,11 @@ def test_one_state_where_staying_pays_has_no_answer() -> None:
         return [(1.0, 0, -1.0, False)] if action == 0 else [(1.0, 1, 1.0, True)]
 
     with pytest.raises(ValueError, match=r"state 0\b"):
-        planners.solve(TabularMDP.from_function(2, 2, fn), gamma=1)
+        planners.solve(TabularMDP.from_function(2, 2, fn), gamma=1, method=method)
 
 
 @pytest.mark.parametrize("end", [-0.5, 0.5, 1.5])
-def test_circle_of_steps_that_cancel(end: float) -> None:
+def test_circle_of_steps_that_cancel(end: float, method: str) -> None:
     """A circle of length 0 made of a step that costs 1 and one that pays it: it is no way out.
 
     After Bertsekas and Yu (2016): what a policy that stays on such a circle costs goes up and down,
@@ -523,13 +534,13 @@ def test_circle_of_steps_that_cancel(end: float) -> None:
             return [(1.0, 1 - state, 1.0 if state == 0 else -1.0)]
         return [(1.0, 2, end)] if state == 0 else None
 
-    result = planners.solve(TabularMDP.from_function(3, 2, fn), gamma=1)
+    result = planners.solve(TabularMDP.from_function(3, 2, fn), gamma=1, method=method)
     assert_printed(result, end, at=0)
     assert_printed(result, end - 1.0, at=1)
     np.testing.assert_array_equal(result.policy[:2], [1, 0])
 
 
-def test_fork_into_circles_of_length_zero() -> None:
+def test_fork_into_circles_of_length_zero(method: str) -> None:
     """An improper policy whose cost does not satisfy its own equation: we take the way out.
 
     After Bertsekas, "Abstract Dynamic Programming", second edition (2018), section 3.1.2.  From
@@ -554,7 +565,7 @@ def test_fork_into_circles_of_length_zero() -> None:
         return [(1.0, circle[(circle.index(state) + 1) % 3], lengths[state], False)]
 
     model = TabularMDP.from_function(8, 2, fn)
-    result = planners.solve(model, gamma=1)
+    result = planners.solve(model, gamma=1, method=method)
     assert_printed(result, end, at=0)
     assert result.policy[0] == 1
     for state in (*first, *second):
