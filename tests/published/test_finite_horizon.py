@@ -73,7 +73,7 @@ def inventory() -> TabularMDP:
     demands = [(0.25, 0), (0.5, 1), (0.25, 2)]
     capacity = 3
 
-    def fn(stock: int, order: int) -> list[tuple[float, int, float]] | None:
+    def fn(stock: int, order: int) -> list[tuple[float, int, float, bool]] | None:
         level = stock + order
         if level > capacity:
             return None
