@@ -28,7 +28,6 @@ from planners.budget import Budget, Clock
 from planners.certificate import Certifier
 from planners.chain_costs import (
     arriving,
-    average_cost_of_policy,
     normalised,
     total_cost_of_policy,
     total_costs_of_chain,
@@ -46,6 +45,7 @@ from planners.linear.policy_equations import PolicyEquations
 from planners.linear.rows import rows_of
 from planners.objective import AverageCost, Discounted, FiniteHorizon, Objective, TotalCost
 from planners.policies import available_actions, objective_of, policy_model, steps_to_terminal
+from planners.policy_gains import average_cost_of_policy
 from planners.result import SolveResult, Status
 from planners.solvers.value_iteration import ValueIteration
 from planners.stages import Stages
@@ -109,7 +109,7 @@ def evaluate(
     elif isinstance(asked, TotalCost):
         values = _total_costs(model, policy, asked, allow_unavailable)
     elif isinstance(asked, AverageCost):
-        values = average_cost_of_policy(model, policy, allow_unavailable=allow_unavailable)[0]
+        values = average_cost_of_policy(model, policy, allow_unavailable=allow_unavailable).gains
     else:
         values = _discounted_costs(model, policy, asked.gamma, allow_unavailable)
     if not sup_norm(values[np.isfinite(values) | np.isnan(values)]) < math.inf:

@@ -105,9 +105,7 @@ def gains_of_chain(
     gains, bias = np.zeros(chain.num_states), np.zeros(chain.num_states)
     inside = np.flatnonzero(classes >= 0)
     # The recurrent classes alone.
-    part = TabularMDP(
-        chain.transitions[inside][:, inside], chain.costs[inside], terminal=[]
-    )
+    part = TabularMDP(chain.transitions[inside][:, inside], chain.costs[inside], terminal=[])
     part_engine = local_engine(part, 1.0, num_threads, checkpoint)
     part_rows = rows_without_ends(part_engine, actions[inside])
     anchors = likely_states(part_rows, classes[inside], count, costs[inside])

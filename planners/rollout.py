@@ -35,12 +35,12 @@ from aggmaze.envs.tabular import TabularEnv
 from aggmaze.models.model import Model
 from planners.adapters import as_model
 from planners.budget import Clock
-from planners.chain_costs import average_cost_of_policy
 from planners.evaluation import evaluate, policy_changes
 from planners.kernels.compiling import interruptible
 from planners.kernels.pieces import UNIT_ROUNDOFF
 from planners.objective import AverageCost, FiniteHorizon, Objective, as_objective
 from planners.policies import StepVariances
+from planners.policy_gains import average_cost_of_policy
 from planners.result import SolveResult
 from planners.stages import Stages
 
@@ -535,7 +535,8 @@ def _expected(model: Model, policy: SolveResult | ArrayLike, objective: Objectiv
     if isinstance(objective, FiniteHorizon):
         return _ExpectedByStep(model, policy, objective)
     if isinstance(objective, AverageCost):
-        gain, bias = average_cost_of_policy(model, policy, allow_unavailable=True)
+        found = average_cost_of_policy(model, policy, allow_unavailable=True)
+        gain, bias = (_with_added_states(model, v) for v in (found.gains, found.bias))
         before = gain + bias
         return _Expected(gain, before, bias, StepVariances(model, policy, before, 1.0, bias))
     V = _with_added_states(

@@ -150,9 +150,7 @@ class RenewalEquations:
     num_components : int
     """
 
-    def __init__(
-        self, engine: LocalEngine, labels: NDArray[np.int32], num_components: int
-    ) -> None:
+    def __init__(self, engine: LocalEngine, labels: NDArray[np.int32], num_components: int) -> None:
         self._engine = engine
         self._labels = labels
         self._num_components = num_components
@@ -327,9 +325,7 @@ def _walk(matrix, states, steps, visits):
                 states[k] = s
 
 
-def lead_to(
-    engine: LocalEngine, distances: NDArray[np.int32], policy: NDArray[np.int32]
-) -> None:
+def lead_to(engine: LocalEngine, distances: NDArray[np.int32], policy: NDArray[np.int32]) -> None:
     """Let a policy come nearer with positive probability, where the distance is positive.
 
     Parameters

@@ -176,8 +176,10 @@ class _Run:
         model = self._model
         method = self._request.method
         if isinstance(model, EventMDP):
-            few = model.num_states * model.num_actions * math.prod(
-                chances.longest for chances in model.chances
+            few = (
+                model.num_states
+                * model.num_actions
+                * math.prod(chances.longest for chances in model.chances)
             )
             if method == AUTO and few <= _FEW_ENTRIES:
                 model = model.to_tabular()

@@ -342,9 +342,7 @@ class PolicyIteration:
             image -= h
             low, high = self._components.ranges(image)
             is_settled = not switched.any()
-            yield State(
-                h, low, high, sweep.residual, found.num_sweeps + 3, is_settled
-            )
+            yield State(h, low, high, sweep.residual, found.num_sweeps + 3, is_settled)
             if is_settled:
                 return
             policy = following

@@ -64,9 +64,7 @@ class PolicyIteration:
         Whether to raise where it is not decided whether there is a least cost.
     """
 
-    def __init__(
-        self, places: Places, rows: NDArray[np.int64], *, strict: bool = False
-    ) -> None:
+    def __init__(self, places: Places, rows: NDArray[np.int64], *, strict: bool = False) -> None:
         self._places, self.strict = places, strict
         #: The policy whose costs V are.
         self.rows = rows

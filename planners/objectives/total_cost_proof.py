@@ -25,6 +25,7 @@ from aggmaze.models.moves import MoveMDP
 from planners.chain_costs import NoTotalError, normalised, total_costs_of_chain
 from planners.inequalities import Inequalities
 from planners.kernels import improvement
+from planners.kernels.pieces import UNIT_ROUNDOFF
 from planners.kernels.tables import moves_of, outcomes_of
 from planners.kernels.threads import over_blocks
 from planners.kernels.vectors import sup_norm
@@ -84,6 +85,14 @@ def unknown(region: Region) -> Bounds:
     known = np.where(region.ends, region.end_values, np.inf)
     lower = np.where(region.inside, -np.inf, known)
     return Bounds(lower, known, np.zeros_like(known), -1, 0)
+
+
+def _more(amount: float, trial: int, V: NDArray[np.float64]) -> float:
+    """Return what to try after an amount was not enough."""
+    if trial == 0:
+        return _AMPLE * amount
+    # Less than that is lost where V less a multiple of N is rounded.
+    return _AMPLE * max(amount, 2 * UNIT_ROUNDOFF * sup_norm(V))
 
 
 def _rounded_up(differences: NDArray[np.float64]) -> float:
@@ -219,14 +228,14 @@ class Proof:
     ) -> tuple[NDArray[np.float64] | None, int]:
         """Return ``V - d N`` that satisfies all inequalities, or None and a state that does not."""
         amount, state = _AMPLE * missing, -1
-        for _ in range(_MOST_TRIALS):
+        for trial in range(_MOST_TRIALS):
             L = V - amount * N
             value, state = self._least(L)
             if value >= 0.0:
                 return L, -1
             if not value > -math.inf:
                 break
-            amount *= _AMPLE
+            amount = _more(amount, trial, V)
         return None, state
 
     def _lowered_near_the_best(
@@ -324,14 +333,14 @@ class Proof:
             if N is None or not self._counts_steps(N, policy):
                 return np.zeros_like(V), infinite
         U, amount = V, 0.0
-        for _ in range(_MOST_TRIALS):
+        for trial in range(_MOST_TRIALS):
             self.num_sweeps += 1
             value = self._inequalities.most(policy, U).value
             if value <= 0.0:
                 return N, U
             if not value < math.inf:
                 break
-            amount = _AMPLE * max(amount, value)
+            amount = _more(max(amount, value), trial, V)
             U = V + amount * N
         return N, infinite
 

@@ -1,0 +1,343 @@
+"""Random small models, and what must hold of their answers to undiscounted questions.
+
+`scripts/check_truth.py --objective` looks at as many as one likes, the test suite at a few hundred.
+Each is made from a seed and a number, so that what was found once is found again.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import planners
+from aggmaze import MoveMDP, TabularMDP
+from planners import AverageCost, FiniteHorizon, TotalCost
+from tests.planners import exact
+
+OBJECTIVES = ("total", "average", "horizon")
+# A solve that takes longer hangs.
+MOST_SECONDS = 20.0
+#: What a solve may be refused for, by the objective; anything else that is raised is a fault.
+REFUSALS = {
+    "total": ("no terminal state", "no least total cost", "too much for float64"),
+    "average": ("too much for float64",),
+    "horizon": (),
+}
+
+
+def draw_model(rng: np.random.Generator) -> TabularMDP | MoveMDP:
+    """Return a small model of the nastier kind."""
+    if rng.random() < 0.2:
+        return _moves(rng)
+    n, m = int(rng.integers(1, 5)), int(rng.integers(1, 4))
+    if n == 4 and m == 3 and rng.random() < 0.7:
+        m = 2
+    if rng.random() < 0.1:
+        n, m = 5, 2
+    costs = _costs(rng, (n, m))
+    data: list[float] = []
+    columns: list[int] = []
+    starts = [0]
+    locality = rng.random() < 0.4
+    for row in range(n * m):
+        count = int(rng.choice([1, 1, 2, 2, 3]))
+        targets = rng.integers(n, size=count)
+        if locality:
+            targets = (row // m + rng.integers(-1, 2, size=count)) % n
+        weights = rng.integers(1, 4, size=count).astype(float)
+        kind = rng.random()
+        if kind < 0.05:
+            weights[0] = 10.0 ** -int(rng.integers(3, 10))
+        elif kind < 0.2:
+            weights = rng.random(count) + 1e-3
+        shares = weights / weights.sum()
+        data += shares.tolist()
+        columns += targets.tolist()
+        if rng.random() < 0.1:  # what has no chance
+            data.append(0.0)
+            columns.append(int(rng.integers(n)))
+        starts.append(len(data))
+    matrix = sp.csr_array((np.array(data), np.array(columns), np.array(starts)), shape=(n * m, n))
+    mask = rng.random((n, m)) < 0.85
+    mask[np.arange(n), rng.integers(m, size=n)] = True
+    terminal = np.zeros(n, dtype=bool)
+    for s in range(n):
+        if rng.random() < 0.25:
+            terminal[s] = True
+            for row in range(s * m, (s + 1) * m):
+                entries = slice(starts[row], starts[row + 1])
+                matrix.indices[entries] = s
+            costs[s] = 0.0
+    if rng.random() < 0.8 and not terminal.any() and n > 1:
+        terminal[0] = True
+        matrix.indices[: starts[m]] = 0
+        costs[0] = 0.0
+    return TabularMDP(matrix, costs, action_mask=mask, terminal=terminal).validate()
+
+
+def _moves(rng: np.random.Generator) -> MoveMDP:
+    n, m = int(rng.integers(2, 5)), int(rng.integers(1, 4))
+    costs = _costs(rng, (n, m))
+    costs[rng.random((n, m)) < 0.25] = np.inf
+    if rng.random() < 0.9:
+        costs[int(rng.integers(n))] = np.inf
+    p = float(rng.choice([1.0, 1.0, 0.9, 0.5, 0.2]))
+    return MoveMDP(rng.integers(n, size=(n, m)), costs, p=p).validate()
+
+
+def _costs(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray[Any, Any]:
+    kind = rng.integers(8)
+    if kind == 0:
+        costs = rng.choice([0.0, 0.0, 0.0, 1.0, -1.0], shape)
+    elif kind == 1:
+        costs = rng.choice([1.0, -1.0], shape)
+    elif kind == 2:
+        costs = rng.random(shape)
+    elif kind == 3:
+        costs = np.ones(shape)
+    elif kind == 4:
+        costs = np.zeros(shape)
+    elif kind == 5:
+        costs = rng.choice([0.0, 0.1, -0.1, 0.3, 0.5], shape)
+    elif kind == 6:
+        costs = rng.normal(size=shape) * 10.0 ** rng.integers(-3, 4, shape)
+    else:
+        costs = rng.integers(0, 3, shape).astype(float)
+    if rng.random() < 0.1:
+        costs = costs * float(rng.choice([1e-100, 1e-9, 1e9, 1e100]))
+    return np.asarray(costs)
+
+
+def look(seed: int, first: int, count: int, time_limit: float, objective: str) -> list[Any]:
+    """Return number, call and what is wrong of the models where something is."""
+    found = []
+    for number in range(first, first + count):
+        rng = np.random.default_rng([seed, number, OBJECTIVES.index(objective)])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model = draw_model(rng)
+            asked, told = check(model, objective, rng)
+        told = [words for words in told if not words.startswith("refused")]
+        if told:
+            found.append((number, f"planners.solve({written(model)}, objective={asked!r})", told))
+    return found
+
+
+def refusal(seed: int, number: int, objective: str) -> str:
+    """Return why a case is refused, "" where it is not."""
+    rng = np.random.default_rng([seed, number, OBJECTIVES.index(objective)])
+    _, told = check(draw_model(rng), objective, rng)
+    return next((words for words in told if words.startswith("refused")), "")
+
+
+def written(model: TabularMDP | MoveMDP) -> str:
+    """Return what makes the model again."""
+    if isinstance(model, MoveMDP):
+        return f"MoveMDP({model.successors.tolist()}, {model.move_costs.tolist()}, p={model.p!r})"
+    matrix = model.transitions
+    parts = (matrix.data, matrix.indices, matrix.indptr)
+    return (
+        f"TabularMDP(sp.csr_array(({', '.join(str(x.tolist()) for x in parts)}), "
+        f"shape={matrix.shape}), {model.costs.tolist()}, action_mask={model.action_mask.tolist()}, "
+        f"terminal={model.terminal.tolist()})"
+    )
+
+
+def check(
+    model: TabularMDP | MoveMDP, objective: str, rng: np.random.Generator
+) -> tuple[Any, list[str]]:
+    """Return the objective that was drawn, and what does not hold, or why it was refused."""
+    asked: Any
+    options: dict[str, Any] = {}
+    if objective == "total":
+        asked = TotalCost() if rng.random() < 0.7 else TotalCost(float(rng.choice([0, 3, -1, 7.5])))
+        if rng.random() < 0.3:
+            options["method"] = str(rng.choice(["policy_iteration", "value_iteration"]))
+    elif objective == "average":
+        asked = AverageCost()
+        if rng.random() < 0.3:
+            options["method"] = str(rng.choice(["policy_iteration", "value_iteration"]))
+    else:
+        terminal_costs = rng.choice([0.0, 1.0, -2.5, 0.1], model.num_states)
+        terminal_costs[model.terminal] = 0.0
+        asked = FiniteHorizon(
+            int(rng.integers(1, 9)), float(rng.choice([1.0, 0.9, 0.0])), terminal_costs
+        )
+    if "method" in options and options["method"] == "value_iteration":
+        options["time_limit"] = 0.3
+    started = time.monotonic()
+    try:
+        result = planners.solve(model, objective=asked, **options)
+    except ValueError as error:
+        words = str(error)
+        if not any(reason in words for reason in REFUSALS[objective]):
+            return asked, [f"raised ValueError: {words}"]
+        return asked, _refused(model, asked, words)
+    except Exception as error:
+        return asked, [f"raised {type(error).__name__}: {error}"]
+    told = []
+    if time.monotonic() - started > MOST_SECONDS:
+        told.append(f"took {time.monotonic() - started:.0f} s")
+    return asked, told + {"total": _total, "average": _average, "horizon": _horizon}[objective](
+        model, asked, result, bool(options)
+    )
+
+
+def _refused(model: TabularMDP | MoveMDP, asked: Any, words: str) -> list[str]:
+    """Return whether a refusal of total costs has a reason."""
+    if "too much for float64" in words:
+        return [f"refused: {words[:60]}"]
+    if isinstance(asked, AverageCost):
+        return [f"refused without a reason: {words}"]
+    if "no terminal state" in words:
+        return ["refused: no end"] if not model.terminal.any() else [f"there is an end: {words}"]
+    truth = exact.total_costs(model, asked.cost_of_dead_ends)
+    if "no least total cost" in words:
+        return ["refused: gains"] if truth.gains else [f"wrong refusal: {words}"]
+    near = truth.gains or truth.even
+    return ["refused: within rounding"] if near else [f"needless refusal: {words}"]
+
+
+def _within(value: Fraction, low: float, high: float) -> bool:
+    return bool(np.isfinite([low, high]).all()) and Fraction(low) <= value <= Fraction(high)
+
+
+def _ends(result: Any) -> list[str]:
+    """Return what is wrong with values, bounds and status of themselves."""
+    told = []
+    finite = np.isfinite(result.values)
+    lower, upper = result.lower[finite], result.upper[finite]
+    inside = (lower <= result.values[finite]) & (result.values[finite] <= upper)
+    if not inside.all():
+        told.append("values are not between lower and upper")
+    if not result.status.success and result.bound == 0:
+        told.append(f"{result.status} with a bound of 0")
+    if result.status == "converged" and not np.isfinite(result.bound):
+        told.append("converged without a bound")
+    return told
+
+
+def _total(model: Any, asked: TotalCost, result: Any, limited: bool) -> list[str]:
+    truth = exact.total_costs(model, asked.cost_of_dead_ends)
+    told = _ends(result)
+    if truth.gains:
+        return [*told, f"a circle gains without limit, and it says {result.values.tolist()}"]
+    if not result.success and not limited and not truth.even:
+        told.append(f"{result.status}: {result.message}")
+    cost_of = exact_policy_total(model, result.policy, asked.cost_of_dead_ends)
+    for s, value in enumerate(truth.values):
+        if value is None:
+            if not result.infinite[s] or np.isfinite(result.upper[s]):
+                told.append(f"state {s} is infinite, not {result.values[s]}")
+            continue
+        low, high = result.lower[s], result.upper[s]
+        if not (np.isneginf(low) or Fraction(low) <= value) or not (
+            np.isposinf(high) or value <= Fraction(high)
+        ):
+            told.append(f"state {s}: {float(value)!r} is not in [{low!r}, {high!r}]")
+        if not np.isfinite(result.values[s]):
+            if result.success:
+                told.append(f"state {s}: {result.values[s]} instead of {float(value)!r}")
+            continue
+        error = abs(Fraction(float(result.values[s])) - value)
+        if np.isfinite(result.bound) and error > Fraction(result.bound):
+            told.append(f"state {s}: off by {float(error):.3g} with a bound of {result.bound:.3g}")
+        if np.isfinite(result.policy_bound):
+            cost = cost_of[s]
+            if cost is None or cost - value > Fraction(result.policy_bound):
+                told.append(
+                    f"state {s}: the policy costs {None if cost is None else float(cost)!r}, "
+                    f"{result.policy_bound:.3g} more than {float(value)!r} was promised"
+                )
+    return told
+
+
+def exact_policy_total(
+    model: Any, policy: Any, dead_ends: float | None
+) -> list[Fraction | None]:
+    """Return what a policy costs until the end; None where it may never end."""
+    rows = exact.rows_of(model)
+    only = exact.Rows(
+        [{a: r for a, r in of.items() if a == policy[s]} for s, of in enumerate(rows.actions)],
+        rows.terminal,
+    )
+    ends = list(rows.terminal)
+    if dead_ends is not None:
+        edges = [{t for row, _ in of.values() for t in row} for of in rows.actions]
+        reach = [exact.reachable(edges, s) for s in range(rows.num_states)]
+        ends = [e or not any(rows.terminal[t] for t in reach[s]) for s, e in enumerate(ends)]
+    paid = [
+        Fraction(dead_ends) if e and not t and dead_ends is not None else Fraction(0)
+        for e, t in zip(ends, rows.terminal, strict=True)
+    ]
+    finite, usable = exact.region_of(only, ends)
+    inside = [s for s in range(rows.num_states) if finite[s] and not ends[s]]
+    row = {s: next(iter(usable[s].values())) for s in inside}
+    matrix = [[(s == t) - row[s][0].get(t, Fraction(0)) for t in inside] for s in inside]
+    right = [row[s][1] + sum(p * paid[t] for t, p in row[s][0].items()) for s in inside]
+    found: list[Fraction | None] = [
+        paid[s] if ends[s] else None for s in range(rows.num_states)
+    ]
+    for s, value in zip(inside, exact.solved(matrix, right), strict=True):
+        found[s] = value
+    return found
+
+
+def _average(model: Any, asked: AverageCost, result: Any, limited: bool) -> list[str]:
+    truth = exact.gains(model)
+    told = _ends(result)
+    if not result.success and not limited:
+        told.append(f"{result.status}: {result.message}")
+    rows = exact.rows_of(model)
+    chain = [of.get(int(result.policy[s])) if of else None for s, of in enumerate(rows.actions)]
+    if any(of and chain[s] is None for s, of in enumerate(rows.actions)):
+        return [*told, "the policy takes what is unavailable"]
+    mine = exact.gains_of_chain(chain)
+    for s, gain in enumerate(truth):
+        low, high = result.lower[s], result.upper[s]
+        if not (np.isneginf(low) or Fraction(low) <= gain) or not (
+            np.isposinf(high) or gain <= Fraction(high)
+        ):
+            told.append(f"state {s}: {float(gain)!r} is not in [{low!r}, {high!r}]")
+        if np.isfinite(result.bound):
+            error = abs(Fraction(float(result.values[s])) - gain)
+            if error > Fraction(result.bound):
+                told.append(f"state {s}: off by {float(error):.3g}, bound {result.bound:.3g}")
+        if np.isfinite(result.policy_bound) and mine[s] - gain > Fraction(result.policy_bound):
+            told.append(
+                f"state {s}: the policy gains {float(mine[s])!r}, {float(gain)!r} is best and "
+                f"{result.policy_bound:.3g} was promised"
+            )
+    return told
+
+
+def _horizon(model: Any, asked: FiniteHorizon, result: Any, limited: bool) -> list[str]:
+    truth = exact.horizon_costs(
+        [model] * asked.steps, asked.gamma, list(np.asarray(asked.terminal_costs))
+    )
+    told = _ends(result)
+    if not result.success:
+        told.append(f"{result.status}: {result.message}")
+    rows = exact.rows_of(model)
+    left = truth[-1]
+    for t in reversed(range(asked.steps + 1)):
+        if t < asked.steps:
+            left = [
+                of[int(result.policy[t, s])][1]
+                + Fraction(asked.gamma)
+                * sum(p * left[k] for k, p in of[int(result.policy[t, s])][0].items())
+                if of
+                else Fraction(0)
+                for s, of in enumerate(rows.actions)
+            ]
+        for s, value in enumerate(truth[t]):
+            if not _within(value, result.lower[t, s], result.upper[t, s]):
+                told.append(f"step {t}, state {s}: {float(value)!r} is outside")
+            if left[s] - value > Fraction(result.policy_bound):
+                told.append(f"step {t}, state {s}: the policy costs {float(left[s])!r}")
+    return told
