@@ -368,7 +368,8 @@ def quotient(
     owner, nodes = owner[order], nodes[order]
     width = max(num_actions, 2)
     parents, choices, children = ([np.empty(0, dtype=np.int64)] for _ in range(3))
-    roots = np.full(components.count, -1, dtype=np.int64)
+    # One more, which the label -1 of states in no component names.
+    roots = np.full(components.count + 1, -1, dtype=np.int64)
     while len(owner):
         first = np.flatnonzero(np.diff(owner, prepend=-1))
         sizes = np.diff(np.append(first, len(owner)))

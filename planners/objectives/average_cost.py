@@ -57,8 +57,10 @@ METHODS = {
 _LARGEST_COST = 1e270
 # Entries up to which an `EventMDP` is solved by its table.
 _FEW_ENTRIES = 1 << 20
-# What the accuracy of components is made finer by where that of all states is not enough.
-_FINER = 0.1
+# So much narrower components are to be where all states were not known well enough.
+_FINER = 0.5
+# How often bounds are made anew on a finer scale.
+_MOST_CHECKS = 4
 # Gains of components are rounded to this part of the accuracy that is asked for.
 _FINENESS = 1 / 16
 
@@ -150,6 +152,9 @@ class _Run:
         self._method, self._reason = request.method, ""
         self._num_iterations = self._num_sweeps = self._num_certificate_sweeps = 0
         self._bounds: Bounds | None = None
+        # The largest gain, once it is known, and how wide intervals were when last certified.
+        self._size: float | None = None
+        self._checked_width = math.inf
 
     def result(self) -> SolveResult:
         """Solve, and return what came of it."""
@@ -194,7 +199,6 @@ class _Run:
         budget, record, clock = self._budget, self._record, self._clock
         best = problem.start()
         self._best = best
-        inner = 1.0
         if problem.is_trivial:
             self._check(problem)
             met = self._met(problem)
@@ -214,10 +218,9 @@ class _Run:
             if self._request.certify == "every":
                 record.set_bound(self._check(problem))
             end: tuple[Status, str] | None = None
-            if budget.has_tolerance and self._is_near(problem, best, inner):
+            if budget.has_tolerance and self._is_near(problem, best):
                 record.set_bound(self._check(problem))
                 end = self._met(problem)
-                inner *= _FINER
             if end is None:
                 end = budget.exhausted(
                     self._num_iterations,
@@ -239,27 +242,39 @@ class _Run:
             return Status.COMPLETED, "nothing is left to improve"
         return Status.STOPPED_SHORT, problem.stalled
 
-    def _is_near(self, problem: _Problem, best: _Best, inner: float) -> bool:
-        """Whether the components seem to be known so well that all states may be."""
+    def _is_near(self, problem: _Problem, best: _Best) -> bool:
+        """Whether the components seem to be known so well that all states may be.
+
+        If they are not after all, then not again before that is `_FINER`.
+        """
         budget = self._budget
-        size = np.maximum(np.abs(best.low), np.abs(best.high))
         width = 0.5 * float((best.high - best.low).max(initial=0.0))
-        if width <= inner * budget.target(float(size.max(initial=0.0))):
-            return True
-        least = inner * (budget.tol or 0.0) * problem.engine.max_cost
-        return bool(size.max(initial=0.0) <= least)
+        size = float(np.maximum(np.abs(best.low), np.abs(best.high)).max(initial=0.0))
+        target = budget.target(size if self._size is None else self._size)
+        is_near = width <= target or size <= (budget.tol or 0.0) * problem.engine.max_cost
+        if not is_near or not width < _FINER * self._checked_width:
+            return False
+        self._checked_width = width
+        return True
 
     def _check(self, problem: _Problem) -> float:
         """Certify what there is, and return the bound of the values."""
         if self._bounds is None:
             assert self._best is not None
             best = self._best
-            size = np.maximum(np.abs(best.low), np.abs(best.high))
-            size = size[np.isfinite(size)]
-            target = self._budget.target(float(size.max(initial=0.0)))
-            bounds = problem.bounds(best, _FINENESS * target)
-            self._num_certificate_sweeps += bounds.num_sweeps
-            self._bounds = bounds
+            if self._size is None:
+                size = np.maximum(np.abs(best.low), np.abs(best.high))
+                self._size = float(size[np.isfinite(size)].max(initial=0.0))
+            for _ in range(_MOST_CHECKS):
+                fineness = _FINENESS * self._budget.target(self._size)
+                bounds = problem.bounds(best, fineness)
+                self._num_certificate_sweeps += bounds.num_sweeps
+                self._bounds = bounds
+                values, bound = _half_width(bounds)
+                # The gains may be far less than that of the dearest component.
+                before, self._size = self._size, float(np.abs(values).max())
+                if not self._size < 0.5 * before or bound <= self._budget.target(self._size):
+                    break
         return _half_width(self._bounds)[1]
 
     def _met(self, problem: _Problem) -> tuple[Status, str] | None:

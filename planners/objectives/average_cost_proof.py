@@ -19,6 +19,7 @@ from aggmaze.models.tabular import TabularMDP
 from planners import components as ends
 from planners.bellman import local_engine
 from planners.inequalities import Inequalities
+from planners.kernels.pieces import UNIT_ROUNDOFF
 from planners.linear.renewal import EndingEquations, rows_without_ends
 from planners.policy_gains import with_whole_rows
 
@@ -92,7 +93,9 @@ class Assembly:
     checkpoint : callable
     """
 
-    def __init__(self, model: TableModel, num_threads: int, checkpoint: Callable[[], None]) -> None:
+    def __init__(
+        self, model: TableModel, num_threads: int, checkpoint: Callable[[], None]
+    ) -> None:
         self.model = model.to_tabular()
         self._num_threads, self._checkpoint = num_threads, checkpoint
         self._sweeps = Inequalities(self.model, num_threads, checkpoint)
@@ -121,16 +124,17 @@ class Assembly:
             for rounding is equal.
         """
         plain = bounds_of_whole(self._sweeps, low, high)
-        labels, inside, count = (
-            self.components.labels,
-            self.components.inside,
-            self.components.count,
-        )
-        least, _ = self._sweeps.backup(low, usable=inside)
-        above, actions = self._sweeps.backup(high, usable=inside)
+        labels, inside, count = self.components.labels, self.components.inside, self.components.count
+        states = np.arange(self.model.num_states)
+        least, error = self._rows(low)
+        safe = np.where(inside, least - 2 * error, math.inf).min(axis=1)
+        x, error = self._rows(high)
+        x = np.where(inside, x, math.inf)
+        actions = x.argmin(axis=1).astype(np.int32)
+        above = x[states, actions] + 2 * error[states, actions]
         lows, highs = np.full(count, math.inf), np.full(count, -math.inf)
         within = np.flatnonzero(labels >= 0)
-        np.minimum.at(lows, labels[within], least[within])
+        np.minimum.at(lows, labels[within], safe[within])
         np.maximum.at(highs, labels[within], above[within])
         if not (np.isfinite(lows).all() and np.isfinite(highs).all()):
             return plain
@@ -220,11 +224,7 @@ class Assembly:
         gains = np.full(self.model.num_states, math.inf)
         levels = np.unique(np.append(lows, 0.0) if terminal.any() else lows)
         for level in levels:
-            here = (
-                (labels >= 0) & (lows[labels] == level)
-                if len(lows)
-                else np.zeros(len(labels), bool)
-            )
+            here = (labels >= 0) & (lows[labels] == level) if len(lows) else np.zeros(len(labels), bool)
             if level == 0.0:
                 here = here | terminal
             steps, _ = self._graph.steps_to(np.flatnonzero(here), self._available.reshape(-1))
@@ -237,8 +237,8 @@ class Assembly:
         """Return h with ``c + D_a h - g >= 0`` for all actions, None where none was found."""
         if self._sweeps.least(low, gains).value >= 0.0:
             return low
-        slack = self._slack(low, gains)
-        slack = np.where(self._leaving, slack, 0.0)
+        slack, error = self._rows(low)
+        slack = np.where(self._leaving, slack - gains[:, np.newaxis] - 2 * error, 0.0)
         size = float(np.abs(slack).max(initial=0.0))
         if not size < math.inf:
             return None
@@ -259,16 +259,23 @@ class Assembly:
             margin *= 100
         return None
 
-    def _slack(self, bias: Vector, gains: Vector) -> Vector:
-        """Return ``c + D_a h - g`` of all actions, shape (S, A)."""
-        matrix, num_actions = self.model.transitions, self.model.num_actions
-        here = bias[self._row_of_entry // num_actions]
+    def _rows(self, bias: Vector) -> tuple[Vector, Vector]:
+        """Return ``c + D_a h`` of all actions, shape (S, A), and what it may be off by."""
+        matrix, shape = self.model.transitions, self.model.costs.shape
         num_rows = matrix.shape[0]
+        here = bias[self._row_of_entry // shape[1]]
         terms = matrix.data * (bias[matrix.indices] - here)
         sums = np.bincount(self._row_of_entry, weights=matrix.data, minlength=num_rows)
-        means = np.bincount(self._row_of_entry, weights=terms, minlength=num_rows)
-        means /= np.where(sums > 0, sums, 1.0)
-        return self.model.costs + means.reshape(self.model.costs.shape) - gains[:, np.newaxis]
+        sums = np.where(sums > 0, sums, 1.0)
+        means, sizes = (
+            np.bincount(self._row_of_entry, weights=weights, minlength=num_rows) / sums
+            for weights in (terms, np.abs(terms))
+        )
+        costs = np.where(self._available, self.model.costs, 0.0)
+        x = costs + means.reshape(shape)
+        lengths = np.diff(matrix.indptr).reshape(shape)
+        error = (2 * lengths + 8) * UNIT_ROUNDOFF * sizes.reshape(shape)
+        return x, np.where(sizes.reshape(shape) > 0, error + UNIT_ROUNDOFF * np.abs(x), 0.0)
 
     def _policy(
         self, quotient: ends.Quotient, policy: NDArray[np.int32], actions: NDArray[np.int32]
@@ -372,7 +379,9 @@ class _Total:
     checkpoint : callable
     """
 
-    def __init__(self, model: TabularMDP, num_threads: int, checkpoint: Callable[[], None]) -> None:
+    def __init__(
+        self, model: TabularMDP, num_threads: int, checkpoint: Callable[[], None]
+    ) -> None:
         self._model = with_whole_rows(model)
         assert isinstance(self._model, TabularMDP)
         self._num_threads, self._checkpoint = num_threads, checkpoint
@@ -417,13 +426,9 @@ class _Total:
 
 def _rounded(gains: Vector, fineness: float, sign: float) -> Vector:
     """Return gains rounded to multiples of a power of two: down for the sign -1, else up."""
-    size = float(np.abs(gains).max(initial=0.0))
-    # Room for the rounding of a sweep, too.
-    step = max(fineness, 64 * _ROUNDING * size)
+    # Finer than float64 there is nothing.
+    step = max(fineness, 4 * UNIT_ROUNDOFF * float(np.abs(gains).max(initial=0.0)))
     if step == 0.0:
         return gains
     unit = 2.0 ** math.floor(math.log2(step))
-    room = 32 * _ROUNDING * size
-    if sign < 0:
-        return np.floor((gains - room) / unit) * unit
-    return np.ceil((gains + room) / unit) * unit
+    return (np.floor if sign < 0 else np.ceil)(gains / unit) * unit
