@@ -31,6 +31,7 @@ from planners.objectives.total_cost_iteration import PolicyIteration, ValueItera
 from planners.objectives.total_cost_moves import ForestIteration
 from planners.objectives.total_cost_proof import Bounds, Proof, unknown
 from planners.objectives.total_cost_region import Places, Region, find_region, no_limit
+from planners.objectives.total_cost_slips import SlipIteration
 from planners.record import Record
 from planners.result import KEYBOARD, SolveResult, Status
 from planners.solvers.forest_policy_iteration import ForestPolicyIterationOptions
@@ -188,8 +189,16 @@ class _Run:
             and not region.end_values.any()
             and self._proof.multiple is not None
         )
+        large = of_moves and model.num_states > MOST_STATES
+        slips = large and isinstance(model, MoveMDP) and model.p < 1.0
         if self._method == AUTO:
-            if of_moves and model.num_states > MOST_STATES:
+            if slips:
+                self._method = "policy_iteration"
+                self._reason = (
+                    "a large model of moves that slip, so that every policy ends, from a policy "
+                    "for a discount near 1"
+                )
+            elif large:
                 self._method = "forest_policy_iteration"
                 self._reason = (
                     "a large model of moves in which every step that cannot end costs something"
@@ -208,8 +217,15 @@ class _Run:
                 )
             options = ForestPolicyIterationOptions()
             return ForestIteration(region, options, self._num_threads, self._clock.check)
+        if slips and self._method == "policy_iteration":
+            return SlipIteration(region, self._num_threads, self._seconds_left, self._clock.check)
         kind = ValueIteration if self._method == "value_iteration" else PolicyIteration
         return kind(self._places, self._places.breadth_first())
+
+    def _seconds_left(self) -> float | None:
+        """Return what is left of the time limit, None where there is none."""
+        limit = self._request.time_limit
+        return None if limit is None else max(limit - self._clock.seconds(), 1e-9)
 
     def _is_due(self, whole: _Whole, iteration: _Iteration) -> bool:
         """Whether the tolerance may be met before the method has settled."""
@@ -298,9 +314,9 @@ class _Run:
             proof={
                 "steps": bounds.steps[:listed].copy(),
                 # A dead end with a cost is an end of another kind.
-                "layers": np.where(
-                    region.ends & ~region.model.terminal, -1, region.layers
-                ).astype(np.int64)[:listed],
+                "layers": np.where(region.ends & ~region.model.terminal, -1, region.layers).astype(
+                    np.int64
+                )[:listed],
             },
         )
 

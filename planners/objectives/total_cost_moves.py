@@ -56,6 +56,7 @@ class ForestIteration:
         self.residual = math.inf
         self.num_sweeps = 0
         self._least, self._num_still = math.inf, 0
+        self._policy: NDArray[np.int64] | None = None
 
     def step(self) -> bool:
         """Make a round; return whether nothing but rounding is left."""
@@ -63,7 +64,7 @@ class ForestIteration:
         step = self._solver.step(self.V, out)
         assert step.sweep is not None
         self.num_sweeps += step.num_sweeps
-        self.V, self.residual = out, step.sweep.residual
+        self.V, self.residual, self._policy = out, step.sweep.residual, None
         if not self.residual < self._least:
             self._num_still += 1
         else:
@@ -74,6 +75,8 @@ class ForestIteration:
 
     def policy(self) -> NDArray[np.int64]:
         """Return the greedy actions, shape (S,), -1 in ends."""
-        inequalities = Inequalities(self._region.model, self._num_threads, self._checkpoint)
-        _, actions = inequalities.backup(self.V, usable=self._region.usable)
-        return np.where(self._region.ends, -1, actions)
+        if self._policy is None:
+            inequalities = Inequalities(self._region.model, self._num_threads, self._checkpoint)
+            _, actions = inequalities.backup(self.V, usable=self._region.usable)
+            self._policy = np.where(self._region.ends, np.int64(-1), actions)
+        return self._policy
