@@ -89,7 +89,7 @@ class MovesIteration:
         costs, steps = self._model.move_costs, self._region.steps
         mean = float(np.mean(costs[np.isfinite(costs)]))
         per_step = _ABOVE * max(mean, 0.0) / max(2.0 * self._model.p - 1.0, 0.1)
-        return per_step * steps
+        return np.asarray(per_step * steps, dtype=np.float64)
 
     def _breadth_first(self) -> NDArray[np.float64]:
         """Return what shortest paths cost where moves slip."""
