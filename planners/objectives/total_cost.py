@@ -297,9 +297,15 @@ class _Run:
             ends=(bounds.lower[:listed].copy(), bounds.upper[:listed].copy()),
             proof={
                 "steps": bounds.steps[:listed].copy(),
-                "layers": region.layers[:listed].astype(np.int64),
+                "layers": _layers(region)[:listed],
             },
         )
+
+
+def _layers(region: Region) -> NDArray[np.int64]:
+    """Return the layers that a certificate has: -1 in dead ends that cost something finite."""
+    dead = region.ends & ~np.asarray(region.model.terminal)
+    return np.where(dead, np.int64(-1), region.layers.astype(np.int64))
 
 
 def _with_any(region: Region, policy: NDArray[np.int64]) -> NDArray[np.int64]:
