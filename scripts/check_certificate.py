@@ -2,11 +2,8 @@
 
 ``python3 scripts/check_certificate.py model.npz certificate.npz``, with a model that ``save_model``
 wrote, ends with 0 if all is proved, else says where not.  Each claim is that x >= 0, or x <= 0, in
-
-    x(s,a) = c(s,a) + gamma sum_s' P(s'|s,a) W(s') - V(s) - g(s),
-
-with rows of P divided by their sums.  It is computed as c + gamma sum P (W' - W) - (V - gamma W)
-- g beside a bound on its rounding, and anew, in fractions, where that leaves the sign open.
+x(s,a) = c(s,a) + gamma sum_s' P(s'|s,a) W(s') - V(s) - g(s), rows of P divided by their sums, with
+a bound on the rounding; in fractions where that leaves the sign open.
 """
 
 import json
@@ -38,24 +35,22 @@ class Model:
         self.starts = np.cumsum(self.counts) - self.counts
         self._sums = lambda outcomes: np.add.reduceat(outcomes, self.starts)  # of each row
         self._of_state = lambda rows: np.bincount(self.states, rows)[self.states]  # their sum
-        if not ((p >= 0).all() and (to >= 0).all() and (self.counts > 0).all()):
-            raise ValueError("the model is none")
+        _need((self.counts > 0) & (p >= 0).all() & (to >= 0).all(), "the model is one")
         self.p[self.starts[self.counts == 1]] = 1.0
 
-    def may(self, outcomes):
-        """Return whether each row may have an outcome that is marked."""
+    def _may(self, outcomes):  # whether each row may have one that is marked
         found = self._sums(outcomes * 1.0)
         return (self._of_state(found) if self.chance < 1 else found) > 0
 
     def check(self, claim, rows, sign, V, W=None, gamma=1.0, gain=0.0, pays=1, ends=0.0):
         """Go on if sign x >= 0 in the rows, or one of each state; sign V <= sign ends in ends."""
         s, W, gain = self.states, V if W is None else W, gain + 0 * V
-        need(np.isfinite(V + W + gain) & ~(self.ends & (sign * V > sign * ends)), f"{claim} (ends)")
+        _need(np.isfinite(V + W + gain) & (~self.ends | (sign * V <= sign * ends)), f"{claim} ends")
         here, after, total = W[self.here], W[self.to], self._sums(self.p)
         step = after - here
         mean = gamma * (self._sums(self.p * step) / total)
         size = gamma * (self._sums(self.p * abs(step)) / total)
-        # With one outcome nothing is rounded but the step and its product with gamma.
+        # A step to a sole outcome may be exact, and then nothing is rounded.
         exact = ((here + step == after) & (after - step == here))[self.starts] & (gamma == 1)
         x = self.costs * pays + mean
         error = np.where(exact & (self.counts == 1), 0, 2 * self.counts + 6) * size
@@ -85,16 +80,15 @@ class Model:
         state, chance, x = self.states[row], Fraction(self.chance), 0
         rows = np.flatnonzero(self.states == state) if chance < 1 else [row]
         for i in rows:
-            at = slice(self.starts[i], self.starts[i] + self.counts[i])
-            ahead = sum(Fraction(p) * Fraction(W[t]) for p, t in zip(self.p[at], self.to[at], strict=True))
-            mean = Fraction(gamma) * ahead / sum(map(Fraction, self.p[at]))
+            places = range(self.starts[i], self.starts[i] + self.counts[i])
+            outcomes = [(Fraction(self.p[k]), Fraction(W[self.to[k]])) for k in places]
+            mean = sum(p * v for p, v in outcomes) / sum(p for p, _ in outcomes) * Fraction(gamma)
             share = chance if i == row else (1 - chance) / (len(rows) - 1)
             x += (share if len(rows) > 1 else 1) * (Fraction(self.costs[i] * pays) + mean)
         return x - Fraction(V[state]) - Fraction(gain[state])
 
 
-def need(holds, claim):
-    """Go on if it holds in every state; what is no number does not."""
+def _need(holds, claim):  # in every state; what is no number holds nothing
     if not np.all(holds):
         raise ArithmeticError(f"{claim}: not in state {np.argmin(holds)}")
 
@@ -103,52 +97,45 @@ def prove(model, head, arrays):
     """Go on if all that the certificate claims is true."""
     kind, gamma, s, size = head["objective"], head["gamma"], model.states, model.size
     for name, array in arrays.items():
+        right = array.dtype.kind == "i" if name in ("policy", "layers") else array.dtype == "f8"
+        _need(np.array(right and array.shape[-1] == size - model.added), f"{name} has an entry")
         arrays[name] = np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, model.added)])
-        need(np.array(arrays[name].shape[-1] == size), f"{name} has one number a state")
 
     def sides(policy, where):
         rows = where[s] & (model.actions == policy[s])
-        need(np.bincount(s[rows], minlength=size) == where, "the policy's actions are available")
+        _need(np.bincount(s[rows], minlength=size) == where, "the policy's actions are available")
         return ("lower", where[s], 1), ("upper", rows, -1)
 
     if kind == "discounted" and 0 <= gamma < 1:
         (_, every, _), (_, mine, _) = sides(arrays["policy"], ~model.ends)
-        for name, rows, sign in (
-            ("lower", every, 1),
-            ("upper", None, -1),
-            ("policy_upper", mine, -1),
-        ):
-            model.check(name, rows, sign, arrays[name], None, gamma)
+        for name, rows in ("lower", every), ("upper", None), ("policy_upper", mine):
+            model.check(name, rows, 1 if name == "lower" else -1, arrays[name], None, gamma)
     elif kind == "horizon" and 0 <= gamma <= 1 and len(arrays["policy"]) == head["steps"]:
         left = arrays["lower"][-1]
-        need((left == arrays["upper"][-1]) & ~(model.ends & (left != 0)), "the end of the horizon")
+        _need((left == arrays["upper"][-1]) & ~(model.ends & (left != 0)), "the end of the horizon")
         for t, policy in enumerate(arrays["policy"]):
             for name, rows, sign in sides(policy, ~model.ends):
                 model.check(f"{name}[{t}]", rows, sign, *arrays[name][t : t + 2], gamma)
-    elif kind == "average":
+    elif kind == "average" and gamma == 1:
         for name, rows, sign in sides(arrays["policy"], ~model.ends):
             gain, bias = arrays[f"gain_{name}"], arrays[f"bias_{name}"]
             model.check(f"gain_{name}", rows, sign, gain, pays=0)
             model.check(f"bias_{name}", rows, sign, bias, gain=gain, ends=bias)
-    elif kind == "total":
+    else:
+        _need(np.array(kind == "total" and gamma == 1), f"{kind} is known, with gamma {gamma}")
         layers, ends, here, to = arrays["layers"], model.ends, model.here, model.to
         lost, inside, dead, cost = layers > 0, (layers == 0) & ~ends, layers < 0, head["dead_ends"]
-        drops, leaves = model.may(lost[to] & (layers[to] < layers[here])), model.may(lost[to])
-        moves = model.may(layers[to] != layers[here])
+        drops, leaves = model._may(lost[to] & (layers[to] < layers[here])), model._may(lost[to])
+        moves = model._may(layers[to] != layers[here])
         _, (_, rows, _) = sides(arrays["policy"], inside)
         bad = np.bincount(s[np.where(inside[s], rows & leaves, moves & ~drops)], minlength=size) > 0
-        need(
-            (layers > -2) & ~(ends & (layers != 0)) & ~bad & ~(dead & (cost == "infinite")),
-            "layers",
-        )
-        need(~lost | (arrays["upper"] == np.inf), "upper, which is infinite")
+        _need((layers > -2) & ~(ends & (layers != 0)) & ~bad, "layers")
+        _need(~lost | (arrays["upper"] == np.inf), "upper, which is infinite")
         model.ends = ~inside
         model.check("steps", rows, -1, np.where(inside, arrays["steps"], 0.0), gain=-0.5, pays=0)
+        known = np.where(dead, np.nan if cost == "infinite" else cost, 0.0)
         for name, mine, sign in ("lower", inside[s] & ~leaves, 1), ("upper", rows, -1):
-            known = np.where(dead, 0.0 if cost == "infinite" else cost, 0.0)
             model.check(name, mine, sign, np.where(lost, 0.0, arrays[name]), ends=known)
-    else:
-        raise ValueError(f"{kind} is no objective with gamma {gamma}")
 
 
 if __name__ == "__main__":
