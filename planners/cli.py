@@ -250,6 +250,10 @@ def solve_command(
     ] = None,
     episodes: Annotated[int, typer.Option(help="Episodes to roll out; 0 for none.")] = 100,
     save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Write the result.")] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.npz", help="Write what scripts/check_certificate.py can check."),
+    ] = None,
     image: Annotated[
         Path | None,
         typer.Option(
@@ -265,8 +269,14 @@ def solve_command(
         check_integer("--threads", num_threads, least=1)
     if image is not None and is_model_file(env_id):
         raise ValueError(f"--image draws mazes, and a model file holds none: {env_id!r}")
-    if save is not None and _is_same_file(save, env_id):
-        raise ValueError(f"--save would overwrite the model file {env_id!r} with a result")
+    for name, path, what in (
+        ("--save", save, "a result"),
+        ("--certificate", certificate, "a certificate"),
+    ):
+        if path is not None and _is_same_file(path, env_id):
+            raise ValueError(f"{name} would overwrite the model file {env_id!r} with {what}")
+    if save is not None and save == certificate:
+        raise ValueError(f"--save and --certificate are one file, {str(save)!r}")
     options = method_settings(
         method_options or [],
         epsilon=_number_or_text(epsilon),
@@ -276,7 +286,7 @@ def solve_command(
         step_index=step_index,
         first_step=first_step,
     )
-    check_outputs(save, image)
+    check_outputs(save, image, certificate)
     # Before the environment, which may take long to make.
     asked = asked_objective(gamma, objective_name, horizon, average, dead_ends)
     check_limits(tol, atol, num_iterations, num_updates, time_limit)
@@ -307,6 +317,9 @@ def solve_command(
     _print_rows(_result_rows(env_id, model, result))
     if save is not None:
         out.print(f"result in {save}", highlight=False, soft_wrap=True)
+    if certificate is not None and result.success:
+        result.certificate(certificate)
+        out.print(f"certificate in {certificate}", highlight=False, soft_wrap=True)
     if image is not None:
         with Waiting(err, "drawing"):
             save_figure(_drawn(env_id, _layout(env), model, result), image)
@@ -645,7 +658,7 @@ def method_settings(settings: Iterable[str], **options: Any) -> dict[str, Any]:
     return options
 
 
-def check_outputs(save: Path | None, image: Path | None) -> None:
+def check_outputs(save: Path | None, image: Path | None, certificate: Path | None = None) -> None:
     """Refuse before the work what could not be written after it.
 
     Parameters
@@ -654,6 +667,7 @@ def check_outputs(save: Path | None, image: Path | None) -> None:
         Of the result.
     image : Path or None
         Of the picture.
+    certificate : Path or None
 
     Raises
     ------
@@ -662,12 +676,13 @@ def check_outputs(save: Path | None, image: Path | None) -> None:
     ModuleNotFoundError
         If there is to be a picture, and no matplotlib.
     """
-    if save is not None and save.suffix != ".npz":
-        raise ValueError(f"--save must end in .npz, got {str(save)!r}")
+    for name, path in (("--save", save), ("--certificate", certificate)):
+        if path is not None and path.suffix != ".npz":
+            raise ValueError(f"{name} must end in .npz, got {str(path)!r}")
     if image is not None:
         figure_format(image)
         check_matplotlib()
-    for path in (save, image):
+    for path in (save, image, certificate):
         if path is not None:
             _check_writable(path)
 

@@ -146,4 +146,4 @@ if __name__ == "__main__":
             prove(Model(heads[0], files[0]), heads[1], files[1])
     except (ArithmeticError, LookupError, OSError, TypeError, ValueError) as error:
         sys.exit(f"not proved: {type(error).__name__}: {error}")
-    print("proved:", {name: text for name, text in heads[1].items() if name != "claims"})
+    print("proved:", ", ".join(f"{n} {heads[1][n]}" for n in sorted(heads[1]) if n != "claims"))

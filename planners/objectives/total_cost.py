@@ -297,15 +297,12 @@ class _Run:
             ends=(bounds.lower[:listed].copy(), bounds.upper[:listed].copy()),
             proof={
                 "steps": bounds.steps[:listed].copy(),
-                "layers": _layers(region)[:listed],
+                # A dead end with a cost is an end of another kind.
+                "layers": np.where(
+                    region.ends & ~region.model.terminal, -1, region.layers
+                ).astype(np.int64)[:listed],
             },
         )
-
-
-def _layers(region: Region) -> NDArray[np.int64]:
-    """Return the layers that a certificate has: -1 in dead ends that cost something finite."""
-    dead = region.ends & ~np.asarray(region.model.terminal)
-    return np.where(dead, np.int64(-1), region.layers.astype(np.int64))
 
 
 def _with_any(region: Region, policy: NDArray[np.int64]) -> NDArray[np.int64]:
