@@ -93,9 +93,7 @@ class Assembly:
     checkpoint : callable
     """
 
-    def __init__(
-        self, model: TableModel, num_threads: int, checkpoint: Callable[[], None]
-    ) -> None:
+    def __init__(self, model: TableModel, num_threads: int, checkpoint: Callable[[], None]) -> None:
         self.model = model.to_tabular()
         self._num_threads, self._checkpoint = num_threads, checkpoint
         self._sweeps = Inequalities(self.model, num_threads, checkpoint)
@@ -124,7 +122,11 @@ class Assembly:
             for rounding is equal.
         """
         plain = bounds_of_whole(self._sweeps, low, high)
-        labels, inside, count = self.components.labels, self.components.inside, self.components.count
+        labels, inside, count = (
+            self.components.labels,
+            self.components.inside,
+            self.components.count,
+        )
         states = np.arange(self.model.num_states)
         least, error = self._rows(low)
         safe = np.where(inside, least - 2 * error, math.inf).min(axis=1)
@@ -224,7 +226,11 @@ class Assembly:
         gains = np.full(self.model.num_states, math.inf)
         levels = np.unique(np.append(lows, 0.0) if terminal.any() else lows)
         for level in levels:
-            here = (labels >= 0) & (lows[labels] == level) if len(lows) else np.zeros(len(labels), bool)
+            here = (
+                (labels >= 0) & (lows[labels] == level)
+                if len(lows)
+                else np.zeros(len(labels), bool)
+            )
             if level == 0.0:
                 here = here | terminal
             steps, _ = self._graph.steps_to(np.flatnonzero(here), self._available.reshape(-1))
@@ -379,9 +385,7 @@ class _Total:
     checkpoint : callable
     """
 
-    def __init__(
-        self, model: TabularMDP, num_threads: int, checkpoint: Callable[[], None]
-    ) -> None:
+    def __init__(self, model: TabularMDP, num_threads: int, checkpoint: Callable[[], None]) -> None:
         self._model = with_whole_rows(model)
         assert isinstance(self._model, TabularMDP)
         self._num_threads, self._checkpoint = num_threads, checkpoint
