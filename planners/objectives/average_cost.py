@@ -43,7 +43,7 @@ from planners.objectives.average_cost_gains import (
 from planners.objectives.average_cost_proof import Assembly, Bounds, bounds_of_whole
 from planners.objectives.request import AUTO, DEFAULT_TOL, Request, check_method_of
 from planners.policies import model_values
-from planners.policy_gains import average_cost_of_policy, with_whole_rows
+from planners.policy_gains import with_whole_rows
 from planners.record import Record
 from planners.result import KEYBOARD, SolveResult, Status
 
@@ -204,7 +204,9 @@ class _Run:
             met = self._met(problem)
             if met is not None:
                 return met
-            return Status.COMPLETED, "nothing is left to iterate on"
+            if budget.has_tolerance:
+                return Status.STOPPED_SHORT, problem.stalled
+            return Status.COMPLETED, "there is nothing to iterate on"
         for state in problem.states():
             best = best.after(state, problem.labels)
             # All that an interruption leaves is in this one assignment.
@@ -318,9 +320,6 @@ class _Run:
             status, message = met
         loss = float((bounds.upper - bounds.lower).max())
         listed = self._model.num_listed_states
-        bias = bounds.bias_upper
-        if status != Status.INTERRUPTED:
-            bias = problem.bias_of(bounds.policy, bias)
         if self._method == AUTO:
             self._method, self._reason = problem.method, problem.reason
 
@@ -344,7 +343,7 @@ class _Run:
             seconds=self._clock.seconds(),
             history=self._record.history(self._num_iterations),
             ends=(cut(bounds.lower), cut(bounds.upper)),
-            bias=cut(bias),
+            bias=cut(bounds.bias),
             proof={
                 "gain_lower": cut(bounds.lower),
                 "bias_lower": cut(bounds.bias_lower),
@@ -389,12 +388,6 @@ class _Problem:
 
     def cost_of(self, policy: NDArray[np.int64]) -> float:
         """Return the largest size of a cost that a policy pays."""
-        raise NotImplementedError
-
-    def bias_of(
-        self, policy: NDArray[np.int64], otherwise: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the bias of a policy."""
         raise NotImplementedError
 
     def half_width(self, best: _Best) -> float:
@@ -488,18 +481,6 @@ class _TableProblem(_Problem):
         zero = np.zeros(self._model.num_states)
         return float(np.abs(self._sweeps.policy_backup(chosen, zero)).max())
 
-    def bias_of(
-        self, policy: NDArray[np.int64], otherwise: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the bias of a policy, 0 in a state of each recurrent class."""
-        try:
-            full = np.zeros(self._model.num_states)
-            found = average_cost_of_policy(self._model, policy).bias
-            full[: len(found)] = found
-        except FloatingPointError:
-            return otherwise
-        return full
-
     def half_width(self, best: _Best) -> float:
         """Return half the interval where the model is one component."""
         if self._assembly is not None:
@@ -548,6 +529,7 @@ class _EventProblem(_Problem):
             full,
             np.full(self.num_states, math.nextafter(high, math.inf)),
             np.where(self._model.terminal, 0, actions).astype(np.int64),
+            best.bias_high - best.bias_high[0],
             best.bias_low.copy(),
             best.bias_high.copy(),
             2,
@@ -567,12 +549,6 @@ class _EventProblem(_Problem):
         zero, image = np.zeros(self.num_states), np.empty(self.num_states)
         self.engine.policy_sweep(policy.astype(np.int32), zero, image)
         return float(np.abs(image).max())
-
-    def bias_of(
-        self, policy: NDArray[np.int64], otherwise: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return relative values: the equations of a policy have no table either."""
-        return otherwise
 
     def half_width(self, best: _Best) -> float:
         """Return half the interval."""

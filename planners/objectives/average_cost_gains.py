@@ -323,6 +323,9 @@ class PolicyIteration:
         engine = self.engine
         num_states = engine.num_states
         policy = policy.copy()
+        # Anchors of policies that came to nothing may do so again.
+        components = self._components
+        self._equations = RenewalEquations(engine, components.labels, components.count)
         image, by_policy = np.empty(num_states), np.empty(num_states)
         best = np.empty(num_states, dtype=np.int32)
         zero = np.zeros(num_states)

@@ -27,6 +27,9 @@ Vector = NDArray[np.float64]
 
 # Policies that are tried for a total cost at most, and how often a margin is made larger.
 _MOST_POLICIES, _MOST_MARGINS = 200, 6
+# What rounding takes of an inequality is made up for so many times over; how often actions are added
+# that N' was not made for.
+_AMPLE, _MOST_ADDED = 2.0, 60
 # Improvements below this part of what is summed up are rounding.
 _ROUNDING = 1e-13
 
@@ -40,6 +43,8 @@ class Bounds:
     lower, upper : ndarray of float, shape (S,)
         The gain of each state is between them, and so is that of the policy.
     policy : ndarray of int64, shape (S,)
+    bias : ndarray of float, shape (S,)
+        Relative values of the policy: ``c_pi + D_pi h`` is within the bounds, too.
     bias_lower, bias_upper : ndarray of float, shape (S,)
         With them ``(lower, bias_lower)`` and ``(upper, bias_upper)`` are the pairs that prove it.
     num_sweeps : int
@@ -49,6 +54,7 @@ class Bounds:
     lower: Vector
     upper: Vector
     policy: NDArray[np.int64]
+    bias: Vector
     bias_lower: Vector
     bias_upper: Vector
     num_sweeps: int
@@ -77,6 +83,7 @@ def bounds_of_whole(sweeps: Inequalities, low: Vector, high: Vector) -> Bounds:
         np.full(num_states, lower),
         np.full(num_states, upper),
         np.where(terminal, 0, actions).astype(np.int64),
+        high - high[0],
         low.copy(),
         high.copy(),
         3,
@@ -93,9 +100,7 @@ class Assembly:
     checkpoint : callable
     """
 
-    def __init__(
-        self, model: TableModel, num_threads: int, checkpoint: Callable[[], None]
-    ) -> None:
+    def __init__(self, model: TableModel, num_threads: int, checkpoint: Callable[[], None]) -> None:
         self.model = model.to_tabular()
         self._num_threads, self._checkpoint = num_threads, checkpoint
         self._sweeps = Inequalities(self.model, num_threads, checkpoint)
@@ -103,9 +108,6 @@ class Assembly:
         self.components = ends.maximal_end_components(self._graph)
         self._available = self.model.action_mask & ~self.model.terminal[:, np.newaxis]
         self._leaving = self._available & ~self.components.inside
-        self._row_of_entry = np.repeat(
-            np.arange(self.model.transitions.shape[0]), np.diff(self.model.transitions.indptr)
-        )
 
     @property
     def sweeps(self) -> Inequalities:
@@ -124,11 +126,15 @@ class Assembly:
             for rounding is equal.
         """
         plain = bounds_of_whole(self._sweeps, low, high)
-        labels, inside, count = self.components.labels, self.components.inside, self.components.count
+        labels, inside, count = (
+            self.components.labels,
+            self.components.inside,
+            self.components.count,
+        )
         states = np.arange(self.model.num_states)
-        least, error = self._rows(low)
+        least, error = self._rows(self.model, low)
         safe = np.where(inside, least - 2 * error, math.inf).min(axis=1)
-        x, error = self._rows(high)
+        x, error = self._rows(self.model, high)
         x = np.where(inside, x, math.inf)
         actions = x.argmin(axis=1).astype(np.int32)
         above = x[states, actions] + 2 * error[states, actions]
@@ -151,11 +157,15 @@ class Assembly:
         policy = self._policy(quotient, found.policy, actions)
         over = self._over(quotient, found.policy, policy, highs, high)
         lower, bias_lower = (plain.lower, plain.bias_lower) if below is None else below
-        upper, bias_upper = (plain.upper, plain.bias_upper) if over is None else over
+        if over is None:
+            upper, bias_upper, bias = plain.upper, plain.bias_upper, plain.bias
+        else:
+            upper, bias_upper, bias = over
         return Bounds(
             lower,
             upper,
             plain.policy if over is None else np.maximum(policy, 0),
+            bias,
             bias_lower,
             bias_upper,
             10,
@@ -185,25 +195,14 @@ class Assembly:
         caps = np.where(self.model.terminal, 0.0, caps)
         candidates = []
 
-        def try_(gains: Vector) -> bool:
+        def try_(gains: Vector) -> float:
             gains = self._even(np.minimum(gains, caps))
-            verdict = self._sweeps.least(gains, with_costs=False)
-            if verdict.value >= 0.0 or verdict.state < 0:
+            value = self._sweeps.least(gains, with_costs=False).value
+            if value >= 0.0:
                 candidates.append(gains)
-                return True
-            return False
+            return value
 
-        size = float(np.abs(values).max(initial=0.0))
-        if not try_(values[quotient.root]):
-            margin = 8 * _ROUNDING * size
-            for _ in range(_MOST_MARGINS):
-                costs = quotient.model.costs.copy()
-                costs[quotient.origin >= 0] -= margin
-                costs[quotient.model.terminal] = 0.0
-                lowered = found.solved(costs)
-                if lowered is not None and try_(lowered[quotient.root]):
-                    break
-                margin *= 16
+        self._made_up(quotient, quotient.model.costs, values, found.policy, try_)
         # The least gain of the components that can be reached: equal numbers, without rounding.
         try_(self._least_reachable(lows))
         return candidates
@@ -224,7 +223,11 @@ class Assembly:
         gains = np.full(self.model.num_states, math.inf)
         levels = np.unique(np.append(lows, 0.0) if terminal.any() else lows)
         for level in levels:
-            here = (labels >= 0) & (lows[labels] == level) if len(lows) else np.zeros(len(labels), bool)
+            here = (
+                (labels >= 0) & (lows[labels] == level)
+                if len(lows)
+                else np.zeros(len(labels), bool)
+            )
             if level == 0.0:
                 here = here | terminal
             steps, _ = self._graph.steps_to(np.flatnonzero(here), self._available.reshape(-1))
@@ -237,42 +240,102 @@ class Assembly:
         """Return h with ``c + D_a h - g >= 0`` for all actions, None where none was found."""
         if self._sweeps.least(low, gains).value >= 0.0:
             return low
-        slack, error = self._rows(low)
+        slack, error = self._rows(self.model, low)
         slack = np.where(self._leaving, slack - gains[:, np.newaxis] - 2 * error, 0.0)
-        size = float(np.abs(slack).max(initial=0.0))
-        if not size < math.inf:
+        if not np.isfinite(slack).all():
             return None
         members = np.flatnonzero(quotient.origin >= 0)
-        sources = quotient.origin[members]
+        costs = np.zeros_like(quotient.model.costs)
+        costs[members, : self.model.num_actions] = slack[quotient.origin[members]]
+        costs[quotient.model.terminal] = 0.0
         found = _Total(quotient.model, self._num_threads, self._checkpoint)
-        margin = 1e-10 * size
-        for _ in range(_MOST_MARGINS):
-            costs = np.zeros_like(quotient.model.costs)
-            costs[members, : self.model.num_actions] = slack[sources] - margin
-            costs[quotient.model.terminal] = 0.0
-            offsets = found.solved(costs)
-            if offsets is None:
-                return None
-            bias = low + offsets[quotient.root]
-            if self._sweeps.least(bias, gains).value >= 0.0:
-                return bias
-            margin *= 100
+        offsets = found.solved(costs)
+        if offsets is None:
+            return None
+        candidates: list[Vector] = []
+
+        def try_(offset: Vector) -> float:
+            candidates.append(low + offset)
+            return self._sweeps.least(candidates[-1], gains).value
+
+        if self._made_up(quotient, costs, offsets, found.policy, try_):
+            return candidates[-1]
         return None
 
-    def _rows(self, bias: Vector) -> tuple[Vector, Vector]:
+    def _made_up(
+        self,
+        quotient: ends.Quotient,
+        costs: Vector,
+        values: Vector,
+        policy: NDArray[np.int32],
+        try_: Callable[[Vector], float],
+    ) -> bool:
+        """Try values, and lower ones that make up for what rounding takes; whether one will do.
+
+        They are lowered by a multiple of N', which falls by 1 with each action that leaves a
+        component or a transient state and is near the best.
+
+        Parameters
+        ----------
+        quotient : Quotient
+        costs : ndarray of float
+            Of the model of the quotient, that the values are least total costs for.
+        values, policy : ndarray
+            Of the model of the quotient.
+        try_ : callable
+            Takes values of the states of the source, and returns the least of what is not to be
+            negative.
+        """
+        least = try_(values[quotient.root])
+        if least >= 0.0:
+            return True
+        missing, model = -least, quotient.model
+        states = np.arange(model.num_states)
+        available = model.action_mask & ~model.terminal[:, np.newaxis]
+        near = self._rows(model, values, costs)[0] <= _AMPLE * missing
+        near[states, policy] = True
+        near &= available
+        minus_steps = np.zeros_like(costs)
+        minus_steps[quotient.origin >= 0] = -1.0
+        minus_steps[model.terminal] = 0.0
+        for _ in range(_MOST_ADDED):
+            restricted = replace(model, action_mask=near | model.terminal[:, np.newaxis])
+            longest = _Total(restricted, self._num_threads, self._checkpoint, policy)
+            fewer = longest.solved(minus_steps)
+            if fewer is None or not math.isfinite(missing):
+                return False
+            policy = longest.policy
+            lowered = values + _AMPLE * missing * fewer
+            if try_(lowered[quotient.root]) >= 0.0:
+                return True
+            below = (self._rows(model, lowered, costs)[0] < 0.0) & available & ~near
+            if not below.any():
+                break
+            near |= below
+        amount = _AMPLE * missing
+        for _ in range(_MOST_MARGINS):
+            amount *= _AMPLE
+            if try_((values + amount * fewer)[quotient.root]) >= 0.0:
+                return True
+        return False
+
+    @staticmethod
+    def _rows(
+        model: TabularMDP, bias: Vector, costs: Vector | None = None
+    ) -> tuple[Vector, Vector]:
         """Return ``c + D_a h`` of all actions, shape (S, A), and what it may be off by."""
-        matrix, shape = self.model.transitions, self.model.costs.shape
+        matrix, shape = model.transitions, model.costs.shape
         num_rows = matrix.shape[0]
-        here = bias[self._row_of_entry // shape[1]]
-        terms = matrix.data * (bias[matrix.indices] - here)
-        sums = np.bincount(self._row_of_entry, weights=matrix.data, minlength=num_rows)
+        row_of_entry = np.repeat(np.arange(num_rows), np.diff(matrix.indptr))
+        terms = matrix.data * (bias[matrix.indices] - bias[row_of_entry // shape[1]])
+        sums = np.bincount(row_of_entry, weights=matrix.data, minlength=num_rows)
         sums = np.where(sums > 0, sums, 1.0)
         means, sizes = (
-            np.bincount(self._row_of_entry, weights=weights, minlength=num_rows) / sums
+            np.bincount(row_of_entry, weights=weights, minlength=num_rows) / sums
             for weights in (terms, np.abs(terms))
         )
-        costs = np.where(self._available, self.model.costs, 0.0)
-        x = costs + means.reshape(shape)
+        x = np.where(model.action_mask, model.costs if costs is None else costs, 0.0)
+        x += means.reshape(shape)
         lengths = np.diff(matrix.indptr).reshape(shape)
         error = (2 * lengths + 8) * UNIT_ROUNDOFF * sizes.reshape(shape)
         return x, np.where(sizes.reshape(shape) > 0, error + UNIT_ROUNDOFF * np.abs(x), 0.0)
@@ -305,68 +368,82 @@ class Assembly:
         actions: NDArray[np.int64],
         highs: Vector,
         high: Vector,
-    ) -> tuple[Vector, Vector] | None:
-        """Return a pair that proves upper bounds for a policy, None where none was found."""
+    ) -> tuple[Vector, Vector, Vector] | None:
+        """Return a pair that proves upper bounds for a policy, and its bias; None without one."""
         labels, terminal = self.components.labels, self.model.terminal
         chosen = quotient.chosen(policy.astype(np.int64))
         within = labels >= 0
         ending = terminal.copy()
         ending[within] = chosen[labels[within]] == -2
-        gains = np.zeros(self.model.num_states)
         stays = within & ending
+        gains = np.zeros(self.model.num_states)
         gains[stays] = highs[labels[stays]]
-        # In stayed components, and in terminal states, the gain is given.
-        model = with_whole_rows(self.model)
-        engine = local_engine(model, 1.0, self._num_threads, self._checkpoint)
-        acts = np.maximum(actions, 0).astype(np.int32)
+        first = np.zeros(self.components.count + 1, dtype=np.int64)
+        first[labels[::-1]] = np.arange(len(labels))[::-1]
+        # In stayed components, and in terminal states, gain and bias are given.
+        bias = np.where(stays, high - high[first[labels]], 0.0)
         steps = np.zeros(self.model.num_states)
         if not ending.all():
-            equations = EndingEquations(engine, ending)
-            equations.follow(acts)
-            steps = equations.refined(
-                rows_without_ends(engine, acts), np.ones(self.model.num_states)
-            )
-            if not (np.isfinite(steps).all() and steps.min() >= 0):
+            found = self._on_the_way(actions, ending, gains, bias)
+            if found is None:
                 return None
-            levels = np.unique(gains[ending])
-            if len(levels) == 1:
-                gains[:] = levels[0]
-            else:
-                gains = equations.refined(
-                    rows_without_ends(engine, acts), np.zeros(len(gains)), gains
-                )
-                if not np.isfinite(gains).all():
-                    return None
-        # Stayed components have no drift by construction; elsewhere steps count down.
+            gains, bias, steps = found
         checked = np.where(terminal, -1, actions)
+        # Stayed components have no drift by construction; elsewhere steps count down.
         start = gains
         excess = self._sweeps.most(checked, gains, with_costs=False)
         margin = 0.0
         for _ in range(_MOST_MARGINS):
-            if excess.value <= 0.0 or excess.state < 0:
+            if excess.value <= 0.0:
                 break
-            margin = max(2 * excess.value, 16 * margin)
+            margin = max(_AMPLE * excess.value, 16 * margin)
             gains = start + margin * steps
             excess = self._sweeps.most(checked, gains, with_costs=False)
-        else:
+        if not excess.value <= 0.0:
             return None
-        bias = high
-        surplus = self._sweeps.most(checked, bias, gains)
-        factor = 0.0
+        above, factor = bias, 0.0
+        surplus = self._sweeps.most(checked, above, gains)
         for _ in range(_MOST_MARGINS):
-            if surplus.value <= 0.0 or surplus.state < 0:
-                return gains, bias
+            if surplus.value <= 0.0:
+                return gains, above, bias
             if ending[surplus.state]:
-                # Of a component's own proof only rounding can be missing.
-                gains = np.where(gains == gains, gains + 2 * surplus.value, gains)
-                again = self._sweeps.most(checked, gains, with_costs=False)
-                if not (again.value <= 0.0 or again.state < 0):
-                    return None
-            else:
-                factor = max(2 * surplus.value, 16 * factor)
-                bias = high + factor * steps
-            surplus = self._sweeps.most(checked, bias, gains)
+                return None
+            factor = max(_AMPLE * surplus.value, 16 * factor)
+            above = bias + factor * steps
+            surplus = self._sweeps.most(checked, above, gains)
         return None
+
+    def _on_the_way(
+        self,
+        actions: NDArray[np.int64],
+        ending: NDArray[np.bool_],
+        gains: Vector,
+        bias: Vector,
+    ) -> tuple[Vector, Vector, Vector] | None:
+        """Return gain, bias and expected steps of a policy until it ends, given those of ends.
+
+        None where float64 cannot hold them.
+        """
+        model = with_whole_rows(self.model)
+        engine = local_engine(model, 1.0, self._num_threads, self._checkpoint)
+        policy = np.maximum(actions, 0).astype(np.int32)
+        matrix = rows_without_ends(engine, policy)
+        equations = EndingEquations(engine, ending)
+        equations.follow(policy)
+        size = len(gains)
+        steps = equations.refined(matrix, np.ones(size))
+        if not (np.isfinite(steps).all() and steps.min() >= 0):
+            return None
+        levels = np.unique(gains[ending])
+        if len(levels) == 1:
+            gains = np.full(size, levels[0])
+        else:
+            gains = equations.refined(matrix, np.zeros(size), gains)
+        costs = self.model.costs[np.arange(size), policy]
+        bias = equations.refined(matrix, costs - gains, bias)
+        if not (np.isfinite(gains).all() and np.isfinite(bias).all()):
+            return None
+        return gains, bias, steps
 
 
 class _Total:
@@ -377,14 +454,23 @@ class _Total:
     model : TabularMDP
     num_threads : int
     checkpoint : callable
+    policy : ndarray of int32, shape (S,), optional
+        Where to start; by default the shortest ways to an end.
     """
 
     def __init__(
-        self, model: TabularMDP, num_threads: int, checkpoint: Callable[[], None]
+        self,
+        model: TabularMDP,
+        num_threads: int,
+        checkpoint: Callable[[], None],
+        policy: NDArray[np.int32] | None = None,
     ) -> None:
         self._model = with_whole_rows(model)
         assert isinstance(self._model, TabularMDP)
         self._num_threads, self._checkpoint = num_threads, checkpoint
+        if policy is not None:
+            self.policy = policy
+            return
         graph = ends.ChoiceGraph(self._model)
         alive = graph.available
         _, first = graph.steps_to(np.flatnonzero(model.terminal), alive)
