@@ -38,11 +38,11 @@ from planners.objectives.request import Request
 from planners.policies import distances_to
 from planners.result import Status
 
-# When sweeps are first looked at for how fast they close the interval, by which part of it, how many
-# more are too many, and how many are not counted.
+# When sweeps are first looked at for how fast they close the interval, by which part of it, how
+# many more are too many, and how many are not counted.
 _FIRST_LOOK, _RELATIVE, _MOST_SWEEPS, _COUNTLESS = 16, 1e-6, 400, 1e9
-# What discounts miss 1 by from whose policies policy iteration starts; rounds that do not narrow the
-# interval to so much of the last that it may make, and with the last of them.
+# What discounts miss 1 by from whose policies policy iteration starts; rounds that do not narrow
+# the interval to so much of the last that it may make, and with the last of them.
 _GAPS = (1e-5, 1e-7)
 _PATIENCE, _LAST_PATIENCE, _ENOUGH = 2, 50, 0.8
 # Sweeps that need not narrow it to so much.
@@ -414,7 +414,7 @@ class PolicyIteration:
             self._graph = self._components.model.successor_graph()
         distances, _ = distances_to(self._graph, settled)
         policy = policy.copy()
-        lead_to(self.engine, distances, policy)
+        lead_to(self.engine.tables, distances, policy)
         return policy
 
 
