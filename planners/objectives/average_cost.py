@@ -471,8 +471,12 @@ class _TableProblem(_Problem):
 
     def cost_of(self, policy: NDArray[np.int64]) -> float:
         """Return the largest size of a cost that a policy pays."""
-        chosen = np.where(self._model.terminal, -1, policy)
-        zero = np.zeros(self._model.num_states)
+        model = self._model
+        if isinstance(model, MoveMDP) and model.p < 1.0:
+            # Any move may happen.
+            return float(np.abs(model.move_costs).max(where=model.available, initial=0.0))
+        chosen = np.where(model.terminal, -1, policy)
+        zero = np.zeros(model.num_states)
         return float(np.abs(self._sweeps.policy_backup(chosen, zero)).max())
 
     def half_width(self, best: _Best) -> float:

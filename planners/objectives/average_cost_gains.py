@@ -270,7 +270,7 @@ def _sweeps_needed(widths: list[float]) -> float:
     """Return how many more sweeps it may take until the interval is a `_RELATIVE` part of now."""
     now, before = widths[-1], widths[len(widths) // 2]
     if now == 0.0:
-        return 0.0
+        return math.inf  # and yet more is asked for
     rate = (now / before) ** (1 / (len(widths) - 1 - len(widths) // 2)) if before > 0 else 1.0
     return math.log(_RELATIVE) / math.log(rate) if rate < 1.0 else math.inf
 

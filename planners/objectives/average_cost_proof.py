@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from aggmaze.arrays import readonly
 from aggmaze.models.model import TableModel
+from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
 from planners import components as ends
 from planners.bellman import local_engine
@@ -107,8 +108,9 @@ class Assembly:
 
     def __init__(self, model: TableModel, num_threads: int, checkpoint: Callable[[], None]) -> None:
         self.model = model.to_tabular()
+        self._slips = isinstance(model, MoveMDP) and model.p < 1.0
         self._num_threads, self._checkpoint = num_threads, checkpoint
-        self._sweeps = Inequalities(self.model, num_threads, checkpoint)
+        self._sweeps = Inequalities(model, num_threads, checkpoint)
         self._graph = ends.ChoiceGraph(self.model)
         self.components = ends.maximal_end_components(self._graph)
         self._available = self.model.action_mask & ~self.model.terminal[:, np.newaxis]
@@ -133,7 +135,7 @@ class Assembly:
         components = self.components
         labels, inside, count = components.labels, components.inside, components.count
         states = np.arange(self.model.num_states)
-        x, error = rows_of(self.model, bias)
+        x, error = self._rows(bias)
         safe = np.where(inside, x - 2 * error, math.inf).min(axis=1)
         actions = np.where(inside, x, math.inf).argmin(axis=1).astype(np.int32)
         above = x[states, actions] + 2 * error[states, actions]
@@ -155,6 +157,15 @@ class Assembly:
         policy = self._policy(quotient, found.policy, actions)
         over = self._over(quotient, found.policy, policy, highs, bias)
         return replace(over, lower=lower, bias_lower=self._bias_below(quotient, lower, bias))
+
+    def _rows(self, bias: Vector) -> tuple[Vector, Vector]:
+        """Return ``c + D_a h`` of all actions, shape (S, A), and what it may be off by."""
+        x, error = rows_of(self.model, bias)
+        if self._slips:
+            # The sums of moves have costs in them, and the weights of the table are rounded.
+            costs = np.where(self._available, self.model.costs, 0.0)
+            error = 16 * error + 128 * UNIT_ROUNDOFF * np.abs(costs)
+        return x, error
 
     def _unknown(self, bias: Vector) -> Bounds:
         """Return what is known where relative values are no numbers: nothing."""
@@ -203,7 +214,7 @@ class Assembly:
         """Return h with ``c + D_a h - g >= 0`` for all actions, None where none was found."""
         if self._sweeps.least(low, gains).value >= 0.0:
             return low
-        slack, error = rows_of(self.model, low)
+        slack, error = self._rows(low)
         slack = np.where(self._leaving, slack - gains[:, np.newaxis] - 2 * error, 0.0)
         if not np.isfinite(slack).all():
             return None
