@@ -319,7 +319,10 @@ class _Run:
             ends=(bounds.lower[:listed], bounds.upper[:listed]),
             proof={
                 "steps": bounds.steps[:listed],
-                "layers": region.layers[:listed].astype(np.int64),
+                # A dead end with a cost is an end of another kind.
+                "layers": np.where(
+                    region.ends & ~np.asarray(region.model.terminal), -1, region.layers
+                ).astype(np.int64)[:listed],
             },
         )
 
