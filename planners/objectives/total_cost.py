@@ -320,9 +320,9 @@ class _Run:
             proof={
                 "steps": bounds.steps[:listed],
                 # A dead end with a cost is an end of another kind.
-                "layers": np.where(region.ends & ~region.model.terminal, -1, region.layers).astype(
-                    np.int64
-                )[:listed],
+                "layers": np.where(
+                    region.ends & ~np.asarray(region.model.terminal), -1, region.layers
+                ).astype(np.int64)[:listed],
             },
         )
 

@@ -259,8 +259,9 @@ class Proof:
     ) -> tuple[NDArray[np.float64] | None, int]:
         """Return ``V - d N`` that satisfies all inequalities, or None and a state that does not."""
         amount, state = _AMPLE * missing, -1
+        alpha = 0.0 if self.multiple is None else self.multiple[0]
         for trial in range(_MOST_TRIALS):
-            L = V - amount * N
+            L = V - amount / (1.0 + alpha * amount) * N
             value, state = self._least(L)
             if value >= 0.0:
                 return L, -1
