@@ -250,6 +250,10 @@ def solve_command(
     ] = None,
     episodes: Annotated[int, typer.Option(help="Episodes to roll out; 0 for none.")] = 100,
     save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Write the result.")] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.npz", help="Write what scripts/check_certificate.py can check."),
+    ] = None,
     image: Annotated[
         Path | None,
         typer.Option(
@@ -265,8 +269,14 @@ def solve_command(
         check_integer("--threads", num_threads, least=1)
     if image is not None and is_model_file(env_id):
         raise ValueError(f"--image draws mazes, and a model file holds none: {env_id!r}")
-    if save is not None and _is_same_file(save, env_id):
-        raise ValueError(f"--save would overwrite the model file {env_id!r} with a result")
+    for name, path, what in (
+        ("--save", save, "a result"),
+        ("--certificate", certificate, "a certificate"),
+    ):
+        if path is not None and _is_same_file(path, env_id):
+            raise ValueError(f"{name} would overwrite the model file {env_id!r} with {what}")
+    if save is not None and save == certificate:
+        raise ValueError(f"--save and --certificate are one file, {str(save)!r}")
     options = method_settings(
         method_options or [],
         epsilon=_number_or_text(epsilon),
@@ -276,7 +286,7 @@ def solve_command(
         step_index=step_index,
         first_step=first_step,
     )
-    check_outputs(save, image)
+    check_outputs(save, image, certificate)
     # Before the environment, which may take long to make.
     asked = asked_objective(gamma, objective_name, horizon, average, dead_ends)
     check_limits(tol, atol, num_iterations, num_updates, time_limit)
@@ -307,6 +317,9 @@ def solve_command(
     _print_rows(_result_rows(env_id, model, result))
     if save is not None:
         out.print(f"result in {save}", highlight=False, soft_wrap=True)
+    if certificate is not None and result.success:
+        result.certificate(certificate)
+        out.print(f"certificate in {certificate}", highlight=False, soft_wrap=True)
     if image is not None:
         with Waiting(err, "drawing"):
             save_figure(_drawn(env_id, _layout(env), model, result), image)
@@ -347,7 +360,7 @@ def solve_command(
                     time_limit=left(),
                     callback=lambda p: waiting.count(p.episodes, p.num_episodes, "episodes"),
                 )
-            _print_rows(_rollout_rows(rolled, limit))
+            _print_rows(_rollout_rows(rolled, limit, asked))
     if not result.success:
         raise typer.Exit(1)
 
@@ -645,7 +658,7 @@ def method_settings(settings: Iterable[str], **options: Any) -> dict[str, Any]:
     return options
 
 
-def check_outputs(save: Path | None, image: Path | None) -> None:
+def check_outputs(save: Path | None, image: Path | None, certificate: Path | None = None) -> None:
     """Refuse before the work what could not be written after it.
 
     Parameters
@@ -654,6 +667,7 @@ def check_outputs(save: Path | None, image: Path | None) -> None:
         Of the result.
     image : Path or None
         Of the picture.
+    certificate : Path or None
 
     Raises
     ------
@@ -662,12 +676,13 @@ def check_outputs(save: Path | None, image: Path | None) -> None:
     ModuleNotFoundError
         If there is to be a picture, and no matplotlib.
     """
-    if save is not None and save.suffix != ".npz":
-        raise ValueError(f"--save must end in .npz, got {str(save)!r}")
+    for name, path in (("--save", save), ("--certificate", certificate)):
+        if path is not None and path.suffix != ".npz":
+            raise ValueError(f"{name} must end in .npz, got {str(path)!r}")
     if image is not None:
         figure_format(image)
         check_matplotlib()
-    for path in (save, image):
+    for path in (save, image, certificate):
         if path is not None:
             _check_writable(path)
 
@@ -834,23 +849,30 @@ def _answer_rows(model: Model, result: SolveResult) -> Rows:
     return []
 
 
-def _rollout_rows(rolled: Rollouts, limit: int) -> Rows:
+def _rollout_rows(rolled: Rollouts, limit: int, objective: Objective) -> Rows:
     if rolled.promised is None:
         return []
-    if len(rolled.returns) == 0:
-        return [("return", f"{rolled.promised:.6g} promised; the time was up within an episode")]
+    of = " a step" if isinstance(objective, AverageCost) else ""
+    promised = f"{rolled.promised:.6g}{of} promised"
+    count = len(rolled.returns)
+    if count == 0:
+        return [("return", f"{promised}; the time was up within an episode")]
     assert rolled.discounted_returns is not None
+    steps = (
+        f"{rolled.lengths.mean():.1f} steps, {100 * rolled.successes.mean():.3g} % of the episodes "
+        "terminated"
+    )
+    observed = f"observed in {count:,} episodes of at most {limit:,} steps; {promised}"
+    if isinstance(objective, AverageCost):
+        return [
+            ("return", f"{_mean(rolled.mean_rewards)}{of}, {observed}"),
+            ("", f"{_mean(rolled.returns)} in all, {steps}"),
+        ]
+    if objective.gamma == 1:
+        return [("return", f"{_mean(rolled.discounted_returns)} {observed}"), ("", steps)]
     return [
-        (
-            "return",
-            f"{_mean(rolled.discounted_returns)} discounted, observed in {len(rolled.returns):,} "
-            f"episodes of at most {limit:,} steps; {rolled.promised:.6g} promised",
-        ),
-        (
-            "",
-            f"{_mean(rolled.returns)} undiscounted, {rolled.lengths.mean():.1f} steps, "
-            f"{100 * rolled.successes.mean():.3g} % of the episodes terminated",
-        ),
+        ("return", f"{_mean(rolled.discounted_returns)} discounted, {observed}"),
+        ("", f"{_mean(rolled.returns)} undiscounted, {steps}"),
     ]
 
 

@@ -72,8 +72,8 @@ class Rollouts:
         Expected discounted return from the start distribution, without a limit of steps:
         ``-sum initial V^pi``, exact; minus infinity for total costs of a policy that may never end.
         For an `AverageCost` the expected mean reward of a step, in the long run.  None where the
-        policy is no table, the objective is not known or the environment exposes no model of its
-        steps.
+        policy is no table, the objective is not known or has stages, or the environment exposes no
+        model of its steps.
     broken : str
         Why what was got cannot be what was promised: the environment does not do what its model
         says.  Empty where it can, and where nothing is promised.
@@ -329,8 +329,8 @@ def _state_of(observation: Any, info: dict[str, Any]) -> int:
 def _promise(
     env: gym.Env[Any, Any], policy: SolveResult | ArrayLike, objective: Objective | None
 ) -> _Promise | None:
-    if objective is None:
-        return None
+    if objective is None or (isinstance(objective, FiniteHorizon) and objective.stages is not None):
+        return None  # no environment changes its model from step to step
     try:
         model = as_model(env)
     except NoModelError:

@@ -1,9 +1,7 @@
-"""Check a certificate against a model, with numpy and nothing of this project.
+"""Check a certificate: ``check_certificate.py MODEL.npz CERTIFICATE.npz``, with numpy alone.
 
-``check_certificate.py MODEL.npz CERTIFICATE.npz``: the header of the certificate says what its
-arrays claim, inequalities between 0 and ``x = c + gamma sum_s' p(s') (W(s') - W(s)) + a sum of
-multiples of arrays at s`` for actions of states, with rows p divided by their sums.  One holds if it
-does so by more than rounding can amount to; else the row is computed anew in fractions.
+Its header says what arrays claim: inequalities between 0 and ``c + gamma sum_s' p(s') (W(s') -
+W(s)) + multiples of arrays at s``, rows p divided by their sums, safe from rounding or exactly so.
 """
 
 import json
@@ -23,8 +21,8 @@ def need(holds, words):
 
 def read(path):
     """Return the header and the arrays of a file."""
-    with np.load(path, allow_pickle=False) as file:
-        return json.loads(str(file["header"])), {n: file[n] for n in file.files if n != "header"}
+    arrays = dict(np.load(path, allow_pickle=False))
+    return json.loads(str(arrays.pop("header"))), arrays
 
 
 class Model:
@@ -49,28 +47,23 @@ class Model:
         self.shape, self.mask = self.mask.shape, (self.mask & ~self.end[:, None]).reshape(-1)
         self.row = np.repeat(np.arange(len(self.cost)), np.diff(self.starts))
         self.state = np.repeat(np.arange(self.shape[0]), self.shape[1])
-        need((self.p >= 0) & np.isfinite(self.p), "a probability is none")
-        need((self._sum(self.p) > 0.99) | ~self.mask, "a row has no sum, row")
-
-    def _sum(self, of_outcomes):
-        return np.bincount(self.row, of_outcomes, len(self.cost))
-
-    def leads(self, flags):
-        """Return whether each row may lead to a flagged state."""
-        return self._sum(flags[self.to] & (self.p > 0)) > 0
+        self.sum = lambda of_outcomes: np.bincount(self.row, of_outcomes, len(self.cost))
+        self.leads = lambda flags: self.sum(flags[self.to] & (self.p > 0)) > 0  # somewhere flagged
+        sound = (self.sum(self.p) > 0.99) & (self.sum(self.p < 0) == 0)
+        need(sound | ~self.mask, "no probabilities, row")
 
     def verify(self, words, sign, rows, W, rest=(), gamma=1.0, costs=1, some=False):
         """Need sign * x >= 0 in the marked rows, or with ``some`` in one of each state's."""
         with np.errstate(all="ignore"):
             step = np.where(self.p > 0, W[self.to] - W[self.state[self.row]], 0.0)
-            total = np.maximum(self._sum(self.p), TINY)
-            x = self._sum(self.p * (costs * self.paid + gamma * step)) / total
-            size = self._sum(self.p * (costs * abs(self.paid) + abs(step))) / total
+            total = np.maximum(self.sum(self.p), TINY)
+            x = self.sum(self.p * (costs * self.paid + gamma * step)) / total
+            size = self.sum(self.p * (costs * abs(self.paid) + abs(step))) / total
             terms = [costs * self.cost, *(float(c) * v[self.state] for c, v in rest)]
             error = (2 * np.diff(self.starts) + 16) * size + 8 * sum(abs(t) for t in (x, *terms))
             x, error = x + sum(terms), 1.01 * UNIT * error + TINY * (error > 0)
-            numbers = (self.p, self.paid, self.cost, W)  # whole ones leave nothing to round
-            if gamma == 1 and not rest and all((v % 1 == 0).all() for v in numbers):
+            whole = [(v % 1 == 0).all() for v in (self.p, self.paid, self.cost, W)]
+            if gamma == 1 and not rest and all(whole):  # nothing is rounded
                 error[size + abs(self.cost) + abs(W).max() < 2**50] = 0.0
             good, doubt = sign * x - error >= 0, sign * x + error >= 0
         doubtful = np.flatnonzero(rows & doubt & ~good)
@@ -106,9 +99,7 @@ def check(model, head, a):
     if kind == "average":
         for side, sign, rows in (("lower", 1, every), ("upper", -1, rows_of(a["policy"], ~end))):
             gain, bias = full(a[f"gain_{side}"]), full(a[f"bias_{side}"])
-            need(
-                np.isfinite(gain) & np.isfinite(bias) & ((sign * gain <= 0) | ~end), "no such gain"
-            )
+            need(np.isfinite(gain + bias) & ((sign * gain <= 0) | ~end), "no such gain")
             model.verify(f"gain_{side} and P gain_{side}", sign, rows, gain, costs=0)
             model.verify(f"gain_{side} + bias and c + P bias", sign, rows, bias, [(-1, gain)])
         return np.max(a["gain_upper"] - a["gain_lower"])
@@ -116,46 +107,43 @@ def check(model, head, a):
     need(all((full(v)[end] == 0).all() for v in (*low, *high)), "an end has another value than 0")
     if kind == "discounted":
         need(0 <= gamma < 1 and (full(a["policy_upper"])[end] == 0).all(), "gamma, or an end")
-        mine = rows_of(a["policy"], ~end)
-        for name, sign, rows in zip(
-            ("lower", "upper", "policy_upper"), (1, -1, -1), (every, every, mine), strict=True
-        ):
-            W, some = full(a[name]), name == "upper"
-            rest = [(Exact(gamma) - 1, W)]
-            model.verify(f"{name} and its backup", sign, rows, W, rest, gamma, some=some)
-        return np.max(high - low)
-    if kind == "horizon":
+        mine = ("policy_upper", -1, rows_of(a["policy"], ~end))
+        for name, sign, rows in (("lower", 1, every), ("upper", -1, every), mine):
+            W, words, some = full(a[name]), f"{name} and its backup", name == "upper"
+            model.verify(words, sign, rows, W, [(Exact(gamma) - 1, W)], gamma, some=some)
+    elif kind == "horizon":
         need(0 <= gamma <= 1 and len(a["policy"]) == head["steps"] == len(low) - 1, "no horizon")
-        need(low[-1] == high[-1], "what is left in the end is two things")
+        need(low[-1] == high[-1], "two ends")
         for t, policy in enumerate(a["policy"]):
             for V, sign, rows in ((low, 1, every), (high, -1, rows_of(policy, ~end))):
                 rest = [(gamma, full(V[t + 1])), (-1, full(V[t]))]
                 model.verify(f"a backup of step {t}", sign, rows, full(V[t + 1]), rest, gamma)
-        return np.max(high - low)
-    need(kind == "total", f"no objective {kind!r}")
-    low, high, layer, steps = (full(v) for v in (low[0], high[0], a["layers"], a["steps"]))
-    lost, dead, cost = layer > 0, layer == -1, head["dead_ends"]
-    need((layer == 0) | (~end & (layer >= -1)), "an end has a layer, or there is no such one")
-    need(~dead | (cost != "infinite" and (low == cost) & (high == cost)), "a dead end costs")
-    need(~(every & dead[model.state] & model.leads(~dead)), "a dead end is left, row")
-    for k in np.unique(layer[lost]):
-        way_out = ~model.leads(lost & (layer < k)) & model.leads(layer != k)
-        need(~(every & (layer[model.state] == k) & way_out), "a state may not be lost, row")
-    finite = np.isfinite(low) & np.isfinite(high) & np.isfinite(steps) & (steps >= 0)
-    need(np.where(lost, np.isposinf(low) & np.isposinf(high), finite), "no such value")
-    low, high, steps = (np.where(lost, 0.0, v) for v in (low, high, steps))
-    inside, usable = ~(lost | dead | end), every & ~model.leads(lost)
-    rows, half = rows_of(a["policy"], inside), np.full(num, 0.5)
-    need(usable | ~rows, "the policy may get lost, row")
-    model.verify("lower <= c + P lower", 1, usable & inside[model.state], low)
-    model.verify("P_policy steps <= steps - 1/2", -1, rows, steps, [(1, half)], costs=0)
-    model.verify("c + P_policy upper <= upper", -1, rows, high)
+    else:
+        need(kind == "total", f"no objective {kind!r}")
+        low, high, layer, steps = (full(v) for v in (low[0], high[0], a["layers"], a["steps"]))
+        lost, dead, cost = layer > 0, layer == -1, head["dead_ends"]
+        need((layer == 0) | (~end & (layer >= -1)), "no such layer, or of an end,")
+        need(~dead | (cost != "infinite" and (low == cost) & (high == cost)), "a dead end costs")
+        need(~(every & dead[model.state] & model.leads(~dead)), "a dead end is left, row")
+        there, here = layer[model.to], layer[model.state]
+        first = np.full(len(here), num + 1)  # the least layer, above 0, that each row may lead to
+        np.minimum.at(first, model.row, np.where((there > 0) & (model.p > 0), there, num + 1))
+        stays = model.sum((there != here[model.row]) & (model.p > 0)) == 0
+        need(~every | (here <= 0) | (first < here) | stays, "a state may not be lost, row")
+        finite = np.isfinite(low) & np.isfinite(high) & np.isfinite(steps) & (steps >= 0)
+        need(np.where(lost, np.isposinf(low) & np.isposinf(high), finite), "no such value")
+        low, high, steps = (np.where(lost, 0.0, v) for v in (low, high, steps))
+        inside, usable, half = ~(lost | dead | end), every & ~model.leads(lost), np.full(num, 0.5)
+        need(usable | ~(rows := rows_of(a["policy"], inside)), "the policy may get lost, row")
+        model.verify("lower <= c + P lower", 1, usable & inside[model.state], low)
+        model.verify("P_policy steps <= steps - 1/2", -1, rows, steps, [(1, half)], costs=0)
+        model.verify("c + P_policy upper <= upper", -1, rows, high)
     return np.max(high - low)
 
 
 if __name__ == "__main__":
     try:
         width = check(Model(*read(sys.argv[1])), *read(sys.argv[2]))
+        print(f"proved: the optimum, and what the policy costs, lie within {width:.3g}")
     except (OSError, KeyError, ValueError, TypeError, IndexError, OverflowError) as problem:
         sys.exit(f"not proved: {type(problem).__name__}: {problem}")
-    print(f"proved: the optimum, and what the policy costs, lie within {width:.3g}")

@@ -4,7 +4,8 @@
 states by all methods, with budgets, tolerances, discounts and costs of all kinds, and tells what
 does not hold: an error above its bound, a policy that loses more than was promised, a status that
 contradicts the bound, an evaluation that is off, a run that does not end in time.  What the cases
-are and what must hold is written in ``tests/planners/fuzz.py``.
+are and what must hold is written in ``tests/planners/fuzz.py``.  ``--objective total``, ``average``
+or ``horizon`` asks models of up to five states for that instead (``objectives_fuzz.py``).
 
 It ends with 1 if anything was found, and prints how to see it again.
 """
@@ -30,14 +31,16 @@ def start_worker() -> None:
     sys.path.insert(0, str(_venv.ROOT))
 
 
-def look(seed: int, first: int, count: int, time_limit: float) -> list:
+def look(seed: int, first: int, count: int, time_limit: float, objective: str) -> list:
     """Look at some models; a kernel that does not come back ends the process."""
-    from tests.planners import fuzz
+    from tests.planners import fuzz, objectives_fuzz
 
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, PATIENCE * count * (time_limit + fuzz.OVERRUN))
     try:
+        if objective != "discounted":
+            return objectives_fuzz.look(seed, first, count, objective)
         return fuzz.look(seed, first, count, time_limit)
     finally:
         if hasattr(signal, "setitimer"):
@@ -78,6 +81,8 @@ def check(arguments: argparse.Namespace) -> int:
 
     limit = arguments.time_limit
     again = f"python3 scripts/check_truth.py --seed {arguments.seed} --time-limit {limit:g}"
+    if arguments.objective != "discounted":
+        again += f" --objective {arguments.objective}"
     tally = Tally(arguments.models, again)
     end = arguments.first + arguments.models
     blocks = {}
@@ -85,7 +90,8 @@ def check(arguments: argparse.Namespace) -> int:
     try:
         for first in range(arguments.first, end, BLOCK):
             count = min(BLOCK, end - first)
-            blocks[pool.submit(look, arguments.seed, first, count, limit)] = first, count
+            told = pool.submit(look, arguments.seed, first, count, limit, arguments.objective)
+            blocks[told] = first, count
         for future in as_completed(blocks):
             tally.add(blocks[future][1], future.result())
             del blocks[future]
@@ -107,6 +113,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the random models (default: 0)")
     parser.add_argument("--first", type=int, default=0, help="number of the first (default: 0)")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument(
+        "--objective",
+        choices=["discounted", "total", "average", "horizon"],
+        default="discounted",
+        help="what is asked of them (default: discounted)",
+    )
     parser.add_argument(
         "--time-limit", type=float, default=5.0, help="seconds for each solve (default: 5)"
     )

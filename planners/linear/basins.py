@@ -232,7 +232,8 @@ def _assemble(moves, gamma, actions, basins, V, image, visits, equations):
         diagonal[k] = (1.0 - gamma) * size + leaves
         right[k] = weighted
         indptr[k + 1] = end
-        if costs[root, actions[root]] == np.inf:
+        # Undiscounted, a basin of which no state was seen to leave says nothing.
+        if costs[root, actions[root]] == np.inf or diagonal[k] == 0.0:
             diagonal[k], right[k] = 1.0, 0.0
             indptr[k + 1] = end = begin
 

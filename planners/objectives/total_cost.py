@@ -20,6 +20,7 @@ from aggmaze.models.model import TableModel
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
 from planners.adapters import as_model
+from planners.auto import choose
 from planners.budget import Budget, Clock, OutOfTimeError
 from planners.kernels.compiling import interruptible
 from planners.kernels.threads import check_num_threads
@@ -28,12 +29,17 @@ from planners.linear.elimination import MOST_STATES
 from planners.objective import TotalCost
 from planners.objectives.request import AUTO, DEFAULT_TOL, Request, check_method_of
 from planners.objectives.total_cost_iteration import PolicyIteration, ValueIteration
-from planners.objectives.total_cost_moves import ForestIteration
+from planners.objectives.total_cost_moves import MovesIteration
 from planners.objectives.total_cost_proof import Bounds, Proof, unknown
 from planners.objectives.total_cost_region import Places, Region, find_region, no_limit
 from planners.record import Record
 from planners.result import KEYBOARD, SolveResult, Status
-from planners.solvers.forest_policy_iteration import ForestPolicyIterationOptions
+
+# The methods for moves, and the options of each.
+_OPTIONS = {
+    "forest_policy_iteration": ("start", "num_sweeps"),
+    "basin_aggregation": ("num_retraced",),
+}
 
 # Iterations before the first trial of a proof where nothing foretells what it comes to.
 _FIRST_TRIAL = 16
@@ -44,6 +50,10 @@ METHODS = {
     "forest_policy_iteration": (
         "evaluation along the forest of likeliest moves, and sweeps; mazes whose steps cost "
         "something"
+    ),
+    "basin_aggregation": (
+        "sweeps that retrace their rows, and aggregation by where the policy goes; open grids "
+        "whose moves slip and whose steps cost something"
     ),
     "value_iteration": "sweeps that come down from the costs of a policy that surely ends",
 }
@@ -59,7 +69,9 @@ def solve_total_cost(model_or_env: Any, objective: TotalCost, request: Request) 
     objective : TotalCost
     request : Request
     """
-    check_method_of(objective, METHODS, request.method, request.options)
+    check_method_of(
+        objective, METHODS, request.method, request.options, _OPTIONS.get(request.method, ())
+    )
     if request.V0 is not None:
         raise ValueError(
             "V0 is not for total costs: they are computed from a policy that surely ends, which "
@@ -190,24 +202,31 @@ class _Run:
         )
         if self._method == AUTO:
             if of_moves and model.num_states > MOST_STATES:
-                self._method = "forest_policy_iteration"
-                self._reason = (
-                    "a large model of moves in which every step that cannot end costs something"
-                )
+                choice = choose(model, self._request.tol)
+                certain = isinstance(model, MoveMDP) and model.p == 1.0
+                of_basins = choice.method == "basin_aggregation" and not certain
+                self._method = choice.method if of_basins else "forest_policy_iteration"
+                self._reason = f"every step that cannot end costs something; {choice.reason}"
             else:
                 self._method = "policy_iteration"
                 self._reason = (
                     "exact, and proper from the first policy on, whatever the signs of the costs"
                 )
-        if self._method == "forest_policy_iteration":
+        if self._method in _OPTIONS:
             if not of_moves:
                 raise ValueError(
-                    "forest_policy_iteration is for total costs of a MoveMDP in which every state "
-                    "can reach a terminal one and every step that cannot end there costs more than "
-                    "0, which is not so here: policy_iteration does without"
+                    f"{self._method} is for total costs of a MoveMDP in which every state can "
+                    "reach a terminal one and every step that cannot end there costs more than 0, "
+                    "which is not so here: policy_iteration does without"
                 )
-            options = ForestPolicyIterationOptions()
-            return ForestIteration(region, options, self._num_threads, self._clock.check)
+            if self._method == "basin_aggregation" and isinstance(model, MoveMDP) and model.p == 1:
+                raise ValueError(
+                    "basin_aggregation is for total costs of moves that slip, p < 1: where they "
+                    "are certain, its policies need not end; forest_policy_iteration is exact there"
+                )
+            return MovesIteration(
+                region, self._method, self._request.options, self._num_threads, self._clock.check
+            )
         kind = ValueIteration if self._method == "value_iteration" else PolicyIteration
         return kind(self._places, self._places.breadth_first())
 

@@ -32,6 +32,8 @@ from planners.objectives.total_cost_region import Places
 _MOST_STILL = 3
 # How often more is allowed for near-best actions that end.
 _MOST_LEVELS = 8
+# Circles that are looked at closely at a time, and how often some are left alone.
+_MOST_CIRCLES, _MOST_BARRED = 16, 32
 # States that an error names.
 _NAMED = 8
 
@@ -43,13 +45,13 @@ class UndecidedError(Exception):
     ----------
     state : int
         On the circle.
-    circle : ndarray of int64
-        Its places.
+    circles : ndarray of int64
+        The places of all such circles.
     """
 
-    def __init__(self, state: int, circle: NDArray[np.int64]) -> None:
+    def __init__(self, state: int, circles: NDArray[np.int64]) -> None:
         super().__init__(state)
-        self.state, self.circle = state, circle
+        self.state, self.circles = state, circles
 
 
 class PolicyIteration:
@@ -73,7 +75,9 @@ class PolicyIteration:
         #: The largest size of ``c + P V - V`` by which the policy misses its own equations.
         self.residual = 0.0
         self.num_sweeps = 1
-        self._num_still = 0
+        self._num_still = self._num_barred = 0
+        # The rows that may be taken up, where some would lead into a circle that is not decided.
+        self._allowed: NDArray[np.bool_] | None = None
 
     def policy(self) -> NDArray[np.int64]:
         """Return the policy in all states, shape (S,), -1 in ends."""
@@ -91,7 +95,7 @@ class PolicyIteration:
             If some policy stays for ever at a negative mean cost.
         """
         places = self._places
-        best, which, low, high = places.compare(self.V, self.rows)
+        best, which, low, high = places.compare(self.V, self.rows, self._allowed)
         self.num_sweeps += 1
         live = self.rows >= 0
         self.residual = max(float(-low.min()), float(high.max()), 0.0)
@@ -101,16 +105,10 @@ class PolicyIteration:
             return True
         rows = np.where(better, which, self.rows)
         arrives = places.arriving(rows)
-        while not arrives.all():
-            try:
-                raise_for_circle(places, rows, ~arrives, self.V)
-            except UndecidedError as error:
-                if self.strict:
-                    raise
-                rows[error.circle] = self.rows[error.circle]
-            arrives = places.arriving(rows)
-        if np.array_equal(rows, self.rows):
-            return True
+        if not arrives.all():
+            rows = self._without_circles(rows, ~arrives)
+            if rows is None or np.array_equal(rows, self.rows):
+                return rows is None or self._num_barred >= _MOST_BARRED
         V = places.evaluate(rows)
         self.num_sweeps += 1
         fall = float((self.V - V).max())
@@ -118,6 +116,25 @@ class PolicyIteration:
         self._num_still = self._num_still + 1 if fall <= 16 * UNIT_ROUNDOFF * size else 0
         self.rows, self.V = rows, V
         return self._num_still >= _MOST_STILL
+
+    def _without_circles(
+        self, rows: NDArray[np.int64], lost: NDArray[np.bool_]
+    ) -> NDArray[np.int64] | None:
+        """Return a better policy without the rows that lead into circles; None after many."""
+        try:
+            raise_for_circle(self._places, rows, lost, self.V)
+        except UndecidedError as error:
+            if self.strict:
+                raise
+            self._num_barred += 1
+            if self._num_barred > _MOST_BARRED:
+                return None
+            if self._allowed is None:
+                self._allowed = self._places.usable.copy()
+            taken = rows[error.circles]
+            taken = taken[taken != self.rows[error.circles]]
+            self._allowed.reshape(-1)[taken] = False
+        return np.where(lost, self.rows, rows)
 
 
 def raise_for_circle(
@@ -142,14 +159,19 @@ def raise_for_circle(
     UndecidedError
         If that cannot be told from 0.
     """
-    circle = _closed_class(places.chain(rows), lost)
     policy = places.policy(rows)
-    # Where one stays in a place at no cost before it is left, inner steps are part of the circle.
-    states = _reached(places, policy, int(rows[circle[0]] // places.region.model.num_actions))
-    inside = np.full(len(policy), -1, dtype=np.int64)
-    inside[states] = policy[states]
-    if not is_negative(places, inside, V):
-        raise UndecidedError(int(states[0]), circle)
+    circles = _closed_classes(places.chain(rows), lost)
+    first = -1
+    for circle in circles[:_MOST_CIRCLES]:
+        # Where one stays in a place at no cost before it is left, inner steps are part of it.
+        states = _reached(places, policy, int(rows[circle[0]] // places.region.model.num_actions))
+        first = int(states[0]) if first < 0 else first
+        inside = np.full(len(policy), -1, dtype=np.int64)
+        inside[states] = policy[states]
+        if is_negative(places, inside, V):
+            break
+    else:
+        raise UndecidedError(first, np.concatenate(circles))
     named = ", ".join(str(s) for s in states[:_NAMED])
     more = f" and {len(states) - _NAMED} more" if len(states) > _NAMED else ""
     actions = ", ".join(str(a) for a in policy[states[:_NAMED]])
@@ -162,20 +184,23 @@ def raise_for_circle(
     )
 
 
-def _closed_class(chain: sp.csr_array, lost: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return states that a chain never leaves again, among those that are lost."""
+def _closed_classes(chain: sp.csr_array, lost: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """Return the sets of places that a chain never leaves again, among those that are lost."""
     states = np.flatnonzero(lost)
-    graph = sp.csr_array(chain[states][:, states])
+    rows = sp.csr_array(chain[states])
+    graph = sp.csr_array(rows[:, states])
     graph.sum_duplicates()
     graph.eliminate_zeros()
-    outside = np.asarray(chain[states][:, np.flatnonzero(~lost)].sum(axis=1)).reshape(-1) > 0
+    outside = np.asarray(rows[:, np.flatnonzero(~lost)].sum(axis=1)).reshape(-1) > 0
     _, component = connected_components(graph, directed=True, connection="strong")
     edges = graph.tocoo()
     is_open = np.zeros(int(component.max()) + 1, dtype=bool)
     is_open[component[edges.row[component[edges.row] != component[edges.col]]]] = True
     is_open[component[outside]] = True
-    closed = int(np.flatnonzero(~is_open)[0])
-    return states[component == closed]
+    settled = np.flatnonzero(~is_open[component])
+    by_class = settled[np.argsort(component[settled], kind="stable")]
+    cuts = np.flatnonzero(np.diff(component[by_class])) + 1
+    return [states[part] for part in np.split(by_class, cuts)]
 
 
 def _reached(places: Places, policy: NDArray[np.int64], start: int) -> NDArray[np.int64]:

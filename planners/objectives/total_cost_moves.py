@@ -1,14 +1,16 @@
 """Total costs of moves that may slip, straight from their tables.
 
-Forest policy iteration (`solvers.forest_policy_iteration`) undiscounted, for models in which every
-step that cannot end costs something: then greedy policies of values that are not below the least
-surely end, and where moves slip all do.
+Forest policy iteration and basin aggregation (`planners.solvers`) undiscounted, for models in which
+every step that cannot end costs something.  Where moves are certain, forest policy iteration begins
+with the exact costs of shortest paths and comes down, so that greedy moves surely end; where moves
+slip every policy surely ends, and both methods converge from any V.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,25 +18,38 @@ from numpy.typing import NDArray
 from aggmaze.models.moves import MoveMDP
 from planners.bellman import local_engine
 from planners.inequalities import Inequalities
+from planners.kernels.tables import moves_of
 from planners.kernels.vectors import sup_norm
+from planners.linear.move_equations import MoveEquations
 from planners.objectives.total_cost_region import Region
+from planners.solvers.base import Solver
+from planners.solvers.basin_aggregation import BasinAggregation, BasinAggregationOptions
 from planners.solvers.forest_policy_iteration import (
     ForestPolicyIteration,
     ForestPolicyIterationOptions,
 )
 
-# Rounds in a row without a smaller residual than ever before, after which it is rounding.
-_MOST_STILL = 12
+# Rounds in a row without a smaller residual than ever before: that is rounding where the residual
+# is no more than so many times what a backup may round, and else a reason to begin anew.
+_MOST_STILL, _NEAR_ROUNDING, _MOST_ROUNDS = 12, 1000.0, 60
+# After the second beginning it is given up after so many.
+_MOST_ROUNDS_EVER = 1000
+# Basins begin from this many times what a guess says, which is to be above the least costs.
+_ABOVE = 1.5
+# Where moves go wrong more often than this, a guess of the way says little.
+_SURE = 0.6
 
 
-class ForestIteration:
-    """Forest policy iteration from the policy of shortest paths.
+class MovesIteration:
+    """One of the methods for moves.
 
     Parameters
     ----------
     region : Region
         Of a `MoveMDP`, finite everywhere, whose ends cost nothing.
-    options : ForestPolicyIterationOptions
+    method : {"forest_policy_iteration", "basin_aggregation"}
+    options : dict
+        Of the method, by name.
     num_threads : int
     checkpoint : callable
     """
@@ -42,20 +57,57 @@ class ForestIteration:
     def __init__(
         self,
         region: Region,
-        options: ForestPolicyIterationOptions,
+        method: str,
+        options: dict[str, Any],
         num_threads: int,
         checkpoint: Callable[[], None],
     ) -> None:
         assert isinstance(region.model, MoveMDP)
         self._region, self._num_threads, self._checkpoint = region, num_threads, checkpoint
+        self._model = region.model
         self._engine = local_engine(region.model, 1.0, num_threads, checkpoint)
-        self._solver = ForestPolicyIteration(self._engine, options)
         #: Of the last sweep, shape (S,).
         self.V = np.zeros(region.model.num_states)
+        self._solver: Solver
+        if method == "basin_aggregation":
+            self._solver = BasinAggregation(self._engine, BasinAggregationOptions(**options))
+            self.V = self._guess() if self._model.p >= _SURE else self._breadth_first()
+        else:
+            self._solver = ForestPolicyIteration(
+                self._engine, ForestPolicyIterationOptions(**options)
+            )
         #: The largest change of the last sweep.
         self.residual = math.inf
         self.num_sweeps = 0
-        self._least, self._num_still = math.inf, 0
+        self._least, self._num_still, self._num_rounds, self._is_second = math.inf, 0, 0, False
+        # The policy, and the V that it was read off.
+        self._policy = np.full(region.model.num_states, -1, dtype=np.int64)
+        self._read: NDArray[np.float64] | None = None
+
+    def _guess(self) -> NDArray[np.float64]:
+        """Return distances as costs, more rather than less."""
+        costs, steps = self._model.move_costs, self._region.steps
+        mean = float(np.mean(costs[np.isfinite(costs)]))
+        per_step = _ABOVE * max(mean, 0.0) / max(2.0 * self._model.p - 1.0, 0.1)
+        return np.asarray(per_step * steps, dtype=np.float64)
+
+    def _breadth_first(self) -> NDArray[np.float64]:
+        """Return what shortest paths cost where moves slip."""
+        actions = self._nearest()
+        V = np.zeros(len(actions))
+        equations = MoveEquations(
+            moves_of(self._model), actions, 1.0, watch=lambda: self._checkpoint()
+        )
+        equations.solve(V, lambda size: 1e-6 * size)
+        return V
+
+    def _nearest(self) -> NDArray[np.int32]:
+        """Return the moves that lead nearest to an end, by the fewest steps."""
+        steps = self._region.steps
+        following = np.where(
+            self._model.available, steps[self._model.successors], np.iinfo(np.int32).max
+        )
+        return following.argmin(axis=1).astype(np.int32)
 
     def step(self) -> bool:
         """Make a round; return whether nothing but rounding is left."""
@@ -64,16 +116,34 @@ class ForestIteration:
         assert step.sweep is not None
         self.num_sweeps += step.num_sweeps
         self.V, self.residual = out, step.sweep.residual
-        if not self.residual < self._least:
-            self._num_still += 1
-        else:
+        self._num_rounds += 1
+        if self.residual < self._least:
             self._num_still, self._least = 0, self.residual
-        is_rounding = self.residual <= 0.25 * self._engine.rounding(sup_norm(out))
-        exact = isinstance(self._region.model, MoveMDP) and self._region.model.p == 1.0
-        return self.residual == 0.0 or (is_rounding and not exact) or self._num_still > _MOST_STILL
+        else:
+            self._num_still += 1
+        rounding = self._engine.rounding(sup_norm(out))
+        if self.residual == 0.0:
+            return True
+        if self._model.p < 1.0 and self.residual <= 0.25 * rounding:
+            return True
+        if self._num_still > _MOST_STILL and self.residual <= _NEAR_ROUNDING * rounding:
+            return True
+        if self._num_rounds > _MOST_ROUNDS and not self._is_second and self._model.p < 1.0:
+            # The first V was not near enough: from the costs of a policy, which are above the
+            # least, it comes down.
+            self._is_second = True
+            self._solver = ForestPolicyIteration(
+                self._engine, ForestPolicyIterationOptions(start="sweeps")
+            )
+            self.V = self._breadth_first()
+            self._least, self._num_still, self._num_rounds = math.inf, 0, 0
+        return self._num_rounds > _MOST_ROUNDS_EVER
 
     def policy(self) -> NDArray[np.int64]:
         """Return the greedy actions, shape (S,), -1 in ends."""
-        inequalities = Inequalities(self._region.model, self._num_threads, self._checkpoint)
-        _, actions = inequalities.backup(self.V, usable=self._region.usable)
-        return np.where(self._region.ends, -1, actions)
+        if self._read is not self.V:
+            inequalities = Inequalities(self._region.model, self._num_threads, self._checkpoint)
+            _, actions = inequalities.backup(self.V, usable=self._region.usable)
+            self._read = self.V
+            self._policy = np.where(self._region.ends, np.int64(-1), actions)
+        return self._policy

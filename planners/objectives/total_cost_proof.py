@@ -69,10 +69,15 @@ class Bounds:
         V : ndarray of float, shape (S,)
             +inf exactly where no policy surely ends.
         """
+        lower, upper, values = self.lower, self.upper, V
         finite = np.isfinite(V)
-        lower, upper, values = self.lower[finite], self.upper[finite], V[finite]
-        apart = np.maximum(upper - values, values - lower)
-        return _rounded_up(apart), _rounded_up(upper - lower)
+        if not finite.all():
+            lower, upper, values = lower[finite], upper[finite], V[finite]
+        if lower is upper:
+            return 0.0, 0.0
+        above, below = upper - values, values - lower
+        apart = max(_rounded_up(above), _rounded_up(below))
+        return apart, _rounded_up(np.subtract(upper, lower, out=above))
 
 
 def unknown(region: Region) -> Bounds:
@@ -179,11 +184,13 @@ class Proof:
         begun = self.num_sweeps
         lower, spoiler = self._lower(V, policy, thorough)
         steps, upper = self._upper(V, policy)
-        lower, upper = lower.copy(), upper.copy()
-        for array in (lower, upper):
+        # Exact values are both at once.
+        both = [lower.copy()] if lower is upper else [lower.copy(), upper.copy()]
+        for array in both:
             array[region.ends] = region.end_values[region.ends]
-            array[~region.finite] = np.inf
-        return Bounds(lower, upper, steps, spoiler, self.num_sweeps - begun)
+            if not region.finite.all():
+                array[~region.finite] = np.inf
+        return Bounds(both[0], both[-1], steps, spoiler, self.num_sweeps - begun)
 
     def _of_multiple(self, V: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return ``alpha V + beta``, 0 in ends; None where that does not do."""

@@ -257,7 +257,10 @@ class Places:
         return actions
 
     def compare(
-        self, V: NDArray[np.float64], rows: NDArray[np.int64]
+        self,
+        V: NDArray[np.float64],
+        rows: NDArray[np.int64],
+        allowed: NDArray[np.bool_] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
         """Return what is best in each place beside a policy, all of shape (C,).
 
@@ -265,6 +268,8 @@ class Places:
         ----------
         V : ndarray of float, shape (S,)
         rows : ndarray of int64, shape (C,)
+        allowed : ndarray of bool, shape (S, A), optional
+            The rows that count, of those that lead out of a place; all by default.
 
         Returns
         -------
@@ -281,7 +286,7 @@ class Places:
         self._over_states(
             improvement.compare,
             self._tables,
-            self.usable,
+            self.usable if allowed is None else readonly(allowed),
             readonly(V),
             readonly(self.actions_of(rows)),
             best,

@@ -137,7 +137,8 @@ class BasinAggregation:
     def _correct(self, image: NDArray[np.float64]) -> None:
         gamma = self._engine.gamma
         size = self._basins.apply(self._actions, self._argument, image)
-        self._pausing = size <= _SMALL * gamma / (1.0 - gamma) * self._residual
+        # Undiscounted there is no limit to what may be left to correct.
+        self._pausing = (1.0 - gamma) * size <= _SMALL * gamma * self._residual and gamma < 1.0
 
     def _sweep_in_place(self, plain: bool, V: NDArray[np.float64]) -> int:
         """Sweep V; return how often that went over the states."""

@@ -78,7 +78,9 @@ def solved(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction
         for i in range(n):
             if i != k and rows[i][k] != 0:
                 factor = rows[i][k] / rows[k][k]
-                rows[i] = [x - factor * y if y else x for x, y in zip(rows[i], rows[k], strict=True)]
+                rows[i] = [
+                    x - factor * y if y else x for x, y in zip(rows[i], rows[k], strict=True)
+                ]
     return [rows[k][n] / rows[k][k] for k in range(n)]
 
 
@@ -111,7 +113,9 @@ def region_of(rows: Rows, ends: list[bool]) -> tuple[list[bool], list[dict[int, 
             break
         inside = found
     usable = [
-        {a: r for a, r in of.items() if r[0].keys() <= inside} if s in inside and not ends[s] else {}
+        {a: r for a, r in of.items() if r[0].keys() <= inside}
+        if s in inside and not ends[s]
+        else {}
         for s, of in enumerate(rows.actions)
     ]
     return [s in inside for s in range(rows.num_states)], usable
@@ -167,9 +171,7 @@ def total_costs(model: TabularMDP | MoveMDP, dead_ends: float | None = None) -> 
         Fraction(dead_ends) if e and not t and dead_ends is not None else Fraction(0)
         for e, t in zip(ends, rows.terminal, strict=True)
     ]
-    best: list[Fraction | None] = [
-        paid[s] if ends[s] else None for s in range(rows.num_states)
-    ]
+    best: list[Fraction | None] = [paid[s] if ends[s] else None for s in range(rows.num_states)]
     gains = even = False
     inside = [s for s in range(rows.num_states) if finite[s] and not ends[s]]
     for policy in chains(usable):
@@ -186,9 +188,7 @@ def total_costs(model: TabularMDP | MoveMDP, dead_ends: float | None = None) -> 
             even |= mean == 0 and any(cost for _, cost in chosen)
         if not proper:
             continue
-        matrix = [
-            [(s == t) - policy[s][1][0].get(t, Fraction(0)) for t in inside] for s in inside
-        ]
+        matrix = [[(s == t) - policy[s][1][0].get(t, Fraction(0)) for t in inside] for s in inside]
         right = [
             policy[s][1][1] + sum(p * paid[t] for t, p in policy[s][1][0].items()) for s in inside
         ]

@@ -114,7 +114,7 @@ def _costs(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray[Any, 
     return np.asarray(costs)
 
 
-def look(seed: int, first: int, count: int, time_limit: float, objective: str) -> list[Any]:
+def look(seed: int, first: int, count: int, objective: str) -> list[Any]:
     """Return number, call and what is wrong of the models where something is."""
     found = []
     for number in range(first, first + count):
@@ -229,7 +229,8 @@ def _total(model: Any, asked: TotalCost, result: Any, limited: bool) -> list[str
     told = _ends(result)
     if truth.gains:
         return [*told, f"a circle gains without limit, and it says {result.values.tolist()}"]
-    if not result.success and not limited and not truth.even:
+    # Chances of next to nothing make costs that float64 cannot tell to six digits.
+    if not result.success and not limited and not truth.even and _least_chance(model) > 1e-5:
         told.append(f"{result.status}: {result.message}")
     cost_of = exact_policy_total(model, result.policy, asked.cost_of_dead_ends)
     for s, value in enumerate(truth.values):
@@ -259,9 +260,16 @@ def _total(model: Any, asked: TotalCost, result: Any, limited: bool) -> list[str
     return told
 
 
-def exact_policy_total(
-    model: Any, policy: Any, dead_ends: float | None
-) -> list[Fraction | None]:
+def _least_chance(model: Any) -> float:
+    """Return the least probability of anything that may happen."""
+    return float(
+        min(
+            p for of in exact.rows_of(model).actions for row, _ in of.values() for p in row.values()
+        )
+    )
+
+
+def exact_policy_total(model: Any, policy: Any, dead_ends: float | None) -> list[Fraction | None]:
     """Return what a policy costs until the end; None where it may never end."""
     rows = exact.rows_of(model)
     only = exact.Rows(
@@ -282,9 +290,7 @@ def exact_policy_total(
     row = {s: next(iter(usable[s].values())) for s in inside}
     matrix = [[(s == t) - row[s][0].get(t, Fraction(0)) for t in inside] for s in inside]
     right = [row[s][1] + sum(p * paid[t] for t, p in row[s][0].items()) for s in inside]
-    found: list[Fraction | None] = [
-        paid[s] if ends[s] else None for s in range(rows.num_states)
-    ]
+    found: list[Fraction | None] = [paid[s] if ends[s] else None for s in range(rows.num_states)]
     for s, value in zip(inside, exact.solved(matrix, right), strict=True):
         found[s] = value
     return found
@@ -293,7 +299,7 @@ def exact_policy_total(
 def _average(model: Any, asked: AverageCost, result: Any, limited: bool) -> list[str]:
     truth = exact.gains(model)
     told = _ends(result)
-    if not result.success and not limited:
+    if not result.success and not limited and _least_chance(model) > 1e-5:
         told.append(f"{result.status}: {result.message}")
     rows = exact.rows_of(model)
     chain = [of.get(int(result.policy[s])) if of else None for s, of in enumerate(rows.actions)]
