@@ -271,6 +271,7 @@ class _Run:
                 before, self._size = self._size, float(np.abs(values).max())
                 if not self._size < 0.5 * before or bound <= self._budget.target(self._size):
                     break
+        assert self._bounds is not None
         return _half_width(self._bounds)[1]
 
     def _met(self, problem: _Problem) -> tuple[Status, str] | None:

@@ -272,6 +272,7 @@ class Assembly:
         minus_steps = np.zeros_like(costs)
         minus_steps[quotient.origin >= 0] = -1.0
         minus_steps[model.terminal] = 0.0
+        fewer: Vector | None = None
         for _ in range(_MOST_ADDED):
             restricted = replace(model, action_mask=near | model.terminal[:, np.newaxis])
             longest = _Total(restricted, self._num_threads, self._checkpoint, policy)
@@ -286,6 +287,7 @@ class Assembly:
             if not below.any():
                 break
             near |= below
+        assert fewer is not None
         amount = _AMPLE * missing
         for _ in range(_MOST_MARGINS):
             amount *= _AMPLE
@@ -437,7 +439,6 @@ class _Total:
         policy: NDArray[np.int32] | None = None,
     ) -> None:
         self._model = with_whole_rows(model)
-        assert isinstance(self._model, TabularMDP)
         self._num_threads, self._checkpoint = num_threads, checkpoint
         if policy is not None:
             self.policy = policy
