@@ -40,6 +40,8 @@ _MOST_POLICIES, _MOST_MARGINS = 200, 6
 # What rounding takes of an inequality is made up for so many times over; how often actions are
 # added that N' was not made for.
 _AMPLE, _MORE, _MOST_ADDED = 2.0, 16.0, 60
+# Groups of gains for which it is looked from where they can be reached.
+_MOST_LEVELS = 256
 
 
 @dataclass(frozen=True)
@@ -191,10 +193,13 @@ class Assembly:
             return tried[-1]
         # The least gain of what can be reached: equal numbers, nothing of which is rounded.
         reached = np.full(self.model.num_states, math.inf)
-        for level in np.unique(caps[caps < math.inf]):
-            steps, _ = self._graph.steps_to(
-                np.flatnonzero(caps == level), self._available.reshape(-1)
-            )
+        levels, of_level = np.unique(caps, return_inverse=True)
+        width = -(-len(levels) // _MOST_LEVELS)
+        for first in range(0, len(levels), width):
+            # Of several at a time the least.
+            level = levels[first]
+            here = (of_level >= first) & (of_level < first + width) & (caps < math.inf)
+            steps, _ = self._graph.steps_to(np.flatnonzero(here), self._available.reshape(-1))
             reached[(steps >= 0) & (reached == math.inf)] = level
             if (reached < math.inf).all():
                 break
@@ -400,8 +405,14 @@ class Assembly:
             (matrix.entries, matrix.columns.copy(), matrix.starts.copy()), shape=(size, size)
         )
         reached = np.full(size, -math.inf)
-        for level in np.unique(gains[ending])[::-1]:
-            steps, _ = distances_to(chain, np.flatnonzero(ending & (gains == level)))
+        levels, of_level = np.unique(-gains[ending], return_inverse=True)
+        states = np.flatnonzero(ending)
+        width = -(-len(levels) // _MOST_LEVELS)
+        for first in range(0, len(levels), width):
+            # Of several at a time the largest.
+            level = -levels[first]
+            here = (of_level >= first) & (of_level < first + width)
+            steps, _ = distances_to(chain, states[here])
             reached[(steps >= 0) & (reached == -math.inf)] = level
         return reached
 
@@ -484,7 +495,15 @@ class _Total:
 
 
 def rows_of(model: TabularMDP, bias: Vector, costs: Vector | None = None) -> tuple[Vector, Vector]:
-    """Return ``c + D_a h`` of all actions, shape (S, A), and what it may be off by."""
+    """Return ``c + D_a h`` of all actions, shape (S, A), and what it may be off by.
+
+    Parameters
+    ----------
+    model : TabularMDP
+    bias : ndarray of float, shape (S,)
+    costs : ndarray of float, shape (S, A), optional
+        In the place of the model's.
+    """
     matrix, shape = model.transitions, model.costs.shape
     num_rows = matrix.shape[0]
     row_of_entry = np.repeat(np.arange(num_rows), np.diff(matrix.indptr))
