@@ -110,7 +110,11 @@ class Assembly:
 
     def __init__(self, model: TableModel, num_threads: int, checkpoint: Callable[[], None]) -> None:
         self.model = model.to_tabular()
-        self._slips = isinstance(model, MoveMDP) and model.p < 1.0
+        # Of what may happen instead of the chosen move, the largest cost.
+        self._slip_costs: Vector | None = None
+        if isinstance(model, MoveMDP) and model.p < 1.0:
+            sizes = np.abs(np.where(model.available, model.move_costs, 0.0))
+            self._slip_costs = sizes.max(axis=1)[:, np.newaxis]
         self._num_threads, self._checkpoint = num_threads, checkpoint
         self._sweeps = Inequalities(model, num_threads, checkpoint)
         self._graph = ends.ChoiceGraph(self.model)
@@ -163,10 +167,10 @@ class Assembly:
     def _rows(self, bias: Vector) -> tuple[Vector, Vector]:
         """Return ``c + D_a h`` of all actions, shape (S, A), and what it may be off by."""
         x, error = rows_of(self.model, bias)
-        if self._slips:
+        if self._slip_costs is not None:
             # The sums of moves have costs in them, and the weights of the table are rounded.
-            costs = np.where(self._available, self.model.costs, 0.0)
-            error = 16 * error + 128 * UNIT_ROUNDOFF * np.abs(costs)
+            room = 64 * (self.model.num_actions + 2) * UNIT_ROUNDOFF
+            error = 16 * error + room * self._slip_costs
         return x, error
 
     def _unknown(self, bias: Vector) -> Bounds:
