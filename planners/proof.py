@@ -33,7 +33,8 @@ _CLAIMS = {
         "upper": "c + P_policy upper <= upper, so that it costs no more",
     },
     FiniteHorizon: {
-        "lower": "lower[t] <= T lower[t + 1]: no policy costs less",
+        "lower": "lower[t] <= T lower[t + 1]: no policy costs less; lower[steps], which is "
+        "upper[steps], is what is left to pay in the end",
         "upper": "T_policy[t] upper[t + 1] <= upper[t]: the policy costs no more",
     },
     AverageCost: {
