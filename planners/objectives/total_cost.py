@@ -263,7 +263,7 @@ class _Run:
             return None
         target = self._budget.target(sup_norm(whole.V))
         if bound <= target:
-            return Status.CONVERGED, "converged"
+            return Status.CONVERGED, f"bound {bound:.3g} <= {target:.3g}"
         if not settled:
             return None
         if bounds.spoiler >= 0:
@@ -294,10 +294,11 @@ class _Run:
         values = self._values(whole.V)
         bound, policy_bound = bounds.bound, bounds.policy_bound
         status, message = end
-        is_met = self._budget.has_tolerance and bound <= self._budget.target(sup_norm(whole.V))
+        target = self._budget.target(sup_norm(whole.V))
+        is_met = self._budget.has_tolerance and bound <= target
         if is_met and status is not Status.INTERRUPTED:
             # A status never contradicts a bound.
-            status, message = Status.CONVERGED, "converged"
+            status, message = Status.CONVERGED, f"bound {bound:.3g} <= {target:.3g}"
         self._record.settle(bound)
         policy = _with_any(region, bounds.policy)
         return SolveResult(
