@@ -83,8 +83,8 @@ class Stages:
             raise ValueError(
                 f"stages({step}): state {other[0]} is "
                 f"{'' if model.terminal[other[0]] else 'not '}terminal, and in the model it is "
-                f"{'' if base.terminal[other[0]] else 'not'}: an episode ends in the same states "
-                "at every step"
+                f"{'one' if base.terminal[other[0]] else 'not'}: an episode ends in the same "
+                "states at every step"
             )
         return model
 
