@@ -45,7 +45,7 @@ _FIRST_LOOK, _RELATIVE, _MOST_SWEEPS, _COUNTLESS = 16, 1e-6, 400, 1e9
 # the interval to so much of the last that it may make, and with the last of them.
 _GAPS = (1e-5, 1e-7)
 _PATIENCE, _LAST_PATIENCE, _ENOUGH = 2, 50, 0.8
-# Sweeps that need not narrow it to so much: after policy iteration, and where they are all there is.
+# Sweeps that need not narrow it to so much: after policy iteration, and by themselves.
 _FEW_IDLE, _MOST_IDLE, _ENOUGH_OF_MANY = 2000, 20_000, 0.99
 # How much of the way to Th value iteration goes: less than all, so that nothing swings for ever
 # (Schweitzer, "Iterative solution of the functional equations of undiscounted Markov renewal
