@@ -274,7 +274,8 @@ class Proof:
         """
         amount, state = _AMPLE * missing, -1
         for trial in range(_MOST_TRIALS):
-            L = V - amount / (1.0 + alpha * amount) * N
+            with np.errstate(over="ignore"):  # what is infinite is no bound
+                L = V - amount / (1.0 + alpha * amount) * N
             value, state = self._least(L)
             if value >= 0.0:
                 return L, -1
@@ -395,7 +396,8 @@ class Proof:
             if not value < math.inf:
                 break
             amount = _more(max(amount, value), trial, V)
-            U = V + amount * N
+            with np.errstate(over="ignore"):  # what is infinite is no bound
+                U = V + amount * N
         return None
 
     def _counts_steps(self, N: NDArray[np.float64], policy: NDArray[np.int64]) -> bool:
