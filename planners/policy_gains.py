@@ -124,7 +124,8 @@ def gains_of_chain(
         else:
             gains = equations.refined(matrix, np.zeros(chain.num_states), gains)
         bias = equations.refined(matrix, costs - gains, bias)
-    if not (np.isfinite(gains).all() and np.isfinite(bias).all()):
+    solved = found.residual < np.inf or count == 0
+    if not (solved and np.isfinite(gains).all() and np.isfinite(bias).all()):
         raise FloatingPointError(
             "the policy could not be evaluated: what its equations come to is beyond float64"
         )

@@ -199,7 +199,9 @@ class RenewalEquations:
         for _ in range(_MOST_ROUNDS):
             correction, made = equations.solve(left)
             multiply(matrix, correction, change)
-            more = (left[anchors] - change[anchors]) / cycles
+            # Of cycles that are longer than float64 can count nothing is known.
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                more = (left[anchors] - change[anchors]) / cycles
             new_gains = gains + more
             new_bias = bias + correction - more[labels] * lengths
             multiply(matrix, new_bias, change)

@@ -163,6 +163,6 @@ def test_what_is_wrong_by_less_than_the_least_number_is_wrong() -> None:
     model = TabularMDP.from_matrices(P, costs=costs, terminal=[])
     V = np.array([-7.5e-311, 0.0, 1e-310])
     exact = exact_row(model, 0, 0, V)
-    assert -Fraction(1, 10**324) < exact < 0
+    assert -Fraction(1, 10**323) < exact < 0
     assert Inequalities(model).least(V).value < 0.0
     assert Inequalities(model).most(np.array([0, -1, -1]), V).value == 0.0

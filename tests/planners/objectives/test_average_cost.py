@@ -429,3 +429,17 @@ def test_gains_of_a_large_chain_with_transient_states():
     assert found.gains[size] == pytest.approx((2 * mean + 5) / 3, rel=1e-9)
     assert found.gains[size + 1] == 5.0
     assert math.isfinite(found.bias[size])
+
+
+def test_cycles_longer_than_float64_can_count_are_no_gain_of_0() -> None:
+    P = np.zeros((2, 1, 2))
+    P[0, 0] = [1.0, 1e-310]
+    P[1, 0] = [0.0, 1.0]
+    P[1, 0] = [1e-310, 1.0]
+    model = TabularMDP.from_matrices(P, costs=np.array([[1.0], [3.0]]), terminal=[])
+    try:
+        found = planners.evaluate(model, [0, 0], objective=planners.AverageCost())
+    except FloatingPointError as error:
+        assert "beyond float64" in str(error)
+    else:
+        np.testing.assert_allclose(found, 2.0)
