@@ -344,8 +344,7 @@ def _refused(model: TabularMDP | MoveMDP, asked: Any, words: str) -> list[str]:
     truth = exact.total_costs(model, asked.cost_of_dead_ends)
     if "no least total cost" in words:
         return ["refused: gains"] if truth.gains else [f"wrong refusal: {words}"]
-    near = truth.gains or truth.even
-    return ["refused: within rounding"] if near else [f"needless refusal: {words}"]
+    return ["refused: within rounding"] if truth.near else [f"needless refusal: {words}"]
 
 
 def _within(value: Fraction, low: float, high: float) -> bool:
@@ -370,12 +369,12 @@ def _ends(result: Any) -> list[str]:
 def _total(model: Any, asked: TotalCost, result: Any, limited: bool) -> list[str]:
     truth = exact.total_costs(model, asked.cost_of_dead_ends)
     told = _ends(result)
-    if truth.gains and not result.success and result.bound == np.inf:
+    if truth.gains and truth.near and not result.success and result.bound == np.inf:
         return told  # rounding hides the gain, and no bound is claimed
     if truth.gains:
         return [*told, f"a circle gains without limit, and it says {result.values.tolist()}"]
     # Chances of next to nothing make costs that float64 cannot tell to six digits.
-    if not result.success and not limited and not truth.even and _least_chance(model) > 1e-5:
+    if not result.success and not limited and not truth.near and _least_chance(model) > 1e-5:
         told.append(f"{result.status}: {result.message}")
     cost_of = exact_policy_total(model, result.policy, asked.cost_of_dead_ends)
     for s, value in enumerate(truth.values):
