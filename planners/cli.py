@@ -360,7 +360,7 @@ def solve_command(
                     time_limit=left(),
                     callback=lambda p: waiting.count(p.episodes, p.num_episodes, "episodes"),
                 )
-            _print_rows(_rollout_rows(rolled, limit))
+            _print_rows(_rollout_rows(rolled, limit, asked))
     if not result.success:
         raise typer.Exit(1)
 
@@ -849,23 +849,30 @@ def _answer_rows(model: Model, result: SolveResult) -> Rows:
     return []
 
 
-def _rollout_rows(rolled: Rollouts, limit: int) -> Rows:
+def _rollout_rows(rolled: Rollouts, limit: int, objective: Objective) -> Rows:
     if rolled.promised is None:
         return []
-    if len(rolled.returns) == 0:
-        return [("return", f"{rolled.promised:.6g} promised; the time was up within an episode")]
+    of = " a step" if isinstance(objective, AverageCost) else ""
+    promised = f"{rolled.promised:.6g}{of} promised"
+    count = len(rolled.returns)
+    if count == 0:
+        return [("return", f"{promised}; the time was up within an episode")]
     assert rolled.discounted_returns is not None
+    steps = (
+        f"{rolled.lengths.mean():.1f} steps, {100 * rolled.successes.mean():.3g} % of the episodes "
+        "terminated"
+    )
+    observed = f"observed in {count:,} episodes of at most {limit:,} steps; {promised}"
+    if isinstance(objective, AverageCost):
+        return [
+            ("return", f"{_mean(rolled.mean_rewards)}{of}, {observed}"),
+            ("", f"{_mean(rolled.returns)} in all, {steps}"),
+        ]
+    if objective.gamma == 1:
+        return [("return", f"{_mean(rolled.discounted_returns)} {observed}"), ("", steps)]
     return [
-        (
-            "return",
-            f"{_mean(rolled.discounted_returns)} discounted, observed in {len(rolled.returns):,} "
-            f"episodes of at most {limit:,} steps; {rolled.promised:.6g} promised",
-        ),
-        (
-            "",
-            f"{_mean(rolled.returns)} undiscounted, {rolled.lengths.mean():.1f} steps, "
-            f"{100 * rolled.successes.mean():.3g} % of the episodes terminated",
-        ),
+        ("return", f"{_mean(rolled.discounted_returns)} discounted, {observed}"),
+        ("", f"{_mean(rolled.returns)} undiscounted, {steps}"),
     ]
 
 

@@ -27,6 +27,9 @@ from aggmaze.arrays import readonly
 from aggmaze.models.tabular import TabularMDP
 from planners.kernels import graphs
 
+# How many outcomes are looked at for what a state can still reach, before all states are.
+_MOST_LOOKED_AT = 256
+
 
 class ChoiceGraph:
     """The states and state-action pairs of a model, and what leads where.
@@ -126,6 +129,8 @@ def proper_region(graph: ChoiceGraph, ends: NDArray[np.bool_] | None = None) -> 
     num_alive = alive.reshape(num_states, num_actions).sum(axis=1, dtype=np.int64)
     layers = np.zeros(num_states, dtype=np.int32)
     dead = np.zeros(num_states, dtype=bool)
+    room = _room(num_states)
+    queues = room[1]
     sources = np.flatnonzero(ends)
     layer = 0
     while True:
@@ -138,32 +143,35 @@ def proper_region(graph: ChoiceGraph, ends: NDArray[np.bool_] | None = None) -> 
         layers[lost] = layer
         alive.reshape(num_states, num_actions)[lost] = False
         num_alive[lost] = 0
-        # Who has no action left that avoids them is lost as well, one round later each.
-        layer = _starve(graph, alive, num_alive, dead, lost, layers, layer)
+        queues[0, : len(lost)] = lost
+        layer = graphs.strand(
+            graph.starts,
+            graph.following,
+            *graph.before,
+            num_actions,
+            alive,
+            num_alive,
+            dead,
+            readonly(ends),
+            layers,
+            layer,
+            *room,
+            len(lost),
+            len(graph.following),
+        )
     return ProperRegion(~dead, alive.reshape(num_states, num_actions), layers)
 
 
-def _starve(
-    graph: ChoiceGraph,
-    alive: NDArray[np.bool_],
-    num_alive: NDArray[np.int64],
-    dead: NDArray[np.bool_],
-    lost: NDArray[np.int64],
-    layers: NDArray[np.int32],
-    layer: int,
-) -> int:
-    """Let those die who are left without an action; return the last layer."""
-    queue = np.full(graph.num_states, -1, dtype=np.int64)
-    queue[: len(lost)] = lost
-    count = graphs.starve(
-        *graph.before, graph.num_actions, alive, num_alive, dead, None, None, queue
+def _room(
+    num_states: int,
+) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return what `graphs.split` and `graphs.strand` need room for."""
+    return (
+        np.zeros(num_states, dtype=bool),
+        np.empty((2, num_states), dtype=np.int64),
+        np.empty(num_states, dtype=np.int64),
+        np.empty(_MOST_LOOKED_AT + 2, dtype=np.int64),
     )
-    found = queue[len(lost) : count]
-    if len(found) == 0:
-        return layer
-    # All of their actions may lead to one that died before them.
-    layers[found] = layer + 1 + np.arange(len(found))
-    return layer + len(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,9 +216,10 @@ def maximal_end_components(
     queue = np.full(num_states, -1, dtype=np.int64)
     first = np.flatnonzero(dead)
     queue[: len(first)] = first
-    graphs.starve(*graph.before, num_actions, alive, num_alive, dead, None, None, queue)
+    graphs.starve(*graph.before, num_actions, alive, num_alive, dead, queue)
     states = np.flatnonzero(~dead)
     num_labels = 0
+    room = _room(num_states)
     place = np.full(num_states, -1, dtype=np.int64)
     while len(states):
         # Only components that lost something can fall apart.
@@ -218,15 +227,23 @@ def maximal_end_components(
         count, parts = _strong_components(graph, alive, states, place)
         labels[states] = num_labels + parts
         num_labels += count
-        touched = np.zeros(num_labels, dtype=bool)
-        graphs.cut(
-            graph.starts, graph.following, num_actions, alive, num_alive, labels, states, touched
+        # Room for as many parts again.
+        touched = np.zeros(num_labels + len(states), dtype=bool)
+        num_labels = graphs.split(
+            graph.starts,
+            graph.following,
+            *graph.before,
+            num_actions,
+            alive,
+            num_alive,
+            dead,
+            labels,
+            num_labels,
+            states,
+            touched,
+            *room,
+            len(graph.following),
         )
-        starved = states[num_alive[states] == 0]
-        dead[starved] = True
-        queue.fill(-1)
-        queue[: len(starved)] = starved
-        graphs.starve(*graph.before, num_actions, alive, num_alive, dead, labels, touched, queue)
         place[states] = -1
         states = states[touched[labels[states]] & ~dead[states]]
     labels[dead] = -1

@@ -86,6 +86,7 @@ class Inequalities:
         *,
         usable: NDArray[np.bool_] | None = None,
         with_costs: bool = True,
+        actions: NDArray[np.int32] | None = None,
     ) -> Verdict:
         """Return a number that no x(s,a) is below.
 
@@ -97,9 +98,13 @@ class Inequalities:
             The actions that count; by default the available ones of states that are not terminal.
         with_costs : bool
             Whether costs count, or are 0.
+        actions : ndarray of int32, shape (S,), optional
+            Receives the first action of the least x of each state, as `backup` returns it.
         """
         mask = self.available if usable is None else usable
-        value, state, _ = self._least(V, drift, mask, with_costs, None, None)
+        value, state, _ = self._least(
+            V, drift, mask, with_costs, None if actions is None else np.empty(len(V)), actions
+        )
         if value < 0.0 and self._exactly(V, drift, mask, with_costs, 1.0):
             return Verdict(0.0, state)
         return Verdict(value, state)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.models.model import TableModel
+from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
 from planners.adapters import as_model
 from planners.bellman import local_engine
@@ -29,6 +29,8 @@ from planners.linear.renewal import (
 )
 from planners.policies import policy_model
 from planners.result import SolveResult
+
+_Model = TypeVar("_Model", TabularMDP, MoveMDP, TabularMDP | MoveMDP)
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def gains_of_chain(
     FloatingPointError
         If float64 cannot hold what the equations come to.
     """
-    chain = with_whole_rows(chain)  # type: ignore[assignment]
+    chain = with_whole_rows(chain)
     engine = local_engine(chain, 1.0, num_threads, checkpoint)
     actions = np.zeros(chain.num_states, dtype=np.int32)
     costs = chain.costs[:, 0].copy()
@@ -129,12 +131,12 @@ def gains_of_chain(
     return PolicyGains(gains, bias, classes)
 
 
-def with_whole_rows(model: TableModel) -> TableModel:
+def with_whole_rows(model: _Model) -> _Model:
     """Return a model whose rows sum to 1 but for rounding: what they miss is shared out.
 
     Parameters
     ----------
-    model : TableModel
+    model : TabularMDP or MoveMDP
     """
     if not isinstance(model, TabularMDP) or model.row_sums.error <= 64 * np.finfo(float).eps:
         return model

@@ -27,13 +27,14 @@ _CLAIMS = {
         "layers": "0: a policy ends from here with probability 1. k > 0: none does, since each "
         "action may lead to a layer from 1 to k - 1, or leads to layer k only. -1: a dead end, "
         "which no action leaves",
-        "lower": "lower <= c + P lower for every action that leads to layers 0 and -1 only, so that "
-        "no policy that ends costs less",
+        "lower": "lower <= c + P lower for every action that leads to layers 0 and -1 only, so "
+        "that no policy that ends costs less",
         "steps": "P_policy steps <= steps - 1/2, so that the policy ends",
         "upper": "c + P_policy upper <= upper, so that it costs no more",
     },
     FiniteHorizon: {
-        "lower": "lower[t] <= T lower[t + 1]: no policy costs less",
+        "lower": "lower[t] <= T lower[t + 1]: no policy costs less; lower[steps], which is "
+        "upper[steps], is what is left to pay in the end",
         "upper": "T_policy[t] upper[t + 1] <= upper[t]: the policy costs no more",
     },
     AverageCost: {
@@ -41,8 +42,8 @@ _CLAIMS = {
         "bias_lower": "gain_lower + bias_lower <= c + P bias_lower for every action: no policy "
         "costs less a step than gain_lower",
         "gain_upper": "P_policy gain_upper <= gain_upper, and",
-        "bias_upper": "c + P_policy bias_upper <= gain_upper + bias_upper: the policy costs no more "
-        "a step than gain_upper",
+        "bias_upper": "c + P_policy bias_upper <= gain_upper + bias_upper: the policy costs no "
+        "more a step than gain_upper",
     },
 }
 
@@ -78,7 +79,7 @@ def certificate_of(
         "objective": _NAMES[type(objective)],
         "gamma": objective.gamma,
         "claims": _CLAIMS[type(objective)],
-        "rows": "each row of P is divided by its sum; terminal states cost nothing and have value 0",
+        "rows": "each row of P is divided by its sum; terminal states cost nothing, at value 0",
     }
     arrays: dict[str, NDArray[Any]] = {"policy": policy}
     if not np.isfinite(bounds).all():

@@ -238,8 +238,8 @@ class SolveResult:
 
         The file is an ``.npz`` archive of plain arrays, ``lower`` and ``upper`` among them, with a
         text in JSON, ``header``, that says what each of them claims.  With the model in a file
-        (`aggmaze.save_model`) ``scripts/check_certificate.py``, which needs numpy only, says whether
-        that is proved.
+        (`aggmaze.save_model`) ``scripts/check_certificate.py``, which needs numpy only, says
+        whether that is proved.
 
         Raises
         ------

@@ -17,6 +17,7 @@ import planners
 from aggmaze.keys import ESCAPE
 from aggmaze.rendering.window import Key, Window
 from planners import cli
+from planners.policies import steps_to_terminal
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -39,11 +40,19 @@ def test_the_python_examples_run_and_arrive(
             found = planners.arrival(names["env"], names["result"])
             assert found.share_of_states == 1.0
             assert found.share_of_starts == 1.0
-    bound, observed, share, loss, chosen, regret = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
+    bound, observed, share, loss, crossing, soon, farthest, gains, chosen, regret = lines
     assert "converged" in bound
     values = [float(number) for number in observed.split()]
     assert abs(values[0] - values[1]) < 1.0
     assert share == "1.0"
+    assert float(crossing) == pytest.approx(14 / 17)
+    assert 0.0 < float(soon.split()[0]) < 14 / 17
+    maze = planners.as_model(gym.make("StandardMaze-v0"))
+    assert float(farthest) == steps_to_terminal(maze).max()
+    # Mended whenever it is worn: 1 / .3 steps at 10, and one at -2.
+    gain = (10 / 0.3 - 2) / (1 / 0.3 + 1)
+    assert [float(g) for g in gains.strip("[]").split()] == pytest.approx([gain, gain], rel=1e-6)
     assert chosen.startswith("forest_policy_iteration chosen for a 100 x 100 grid")
     assert 0.0 < float(loss) < 20.0
     told = ast.literal_eval(regret)
@@ -73,7 +82,8 @@ def test_the_commands_run_and_arrive(
             cli.main()
         assert ended.value.code == 0
         printed = capsys.readouterr().out
-        if command[1] == "solve":
+        # Where a policy goes that changes with the step is not told.
+        if command[1] == "solve" and "--horizon" not in command:
             assert "100 % of the starts and 100 % of the states" in printed
     assert (tmp_path / "plan.png").is_file()
     assert (tmp_path / "maze.npz").is_file()

@@ -5,9 +5,9 @@ In each component of a model one state, the anchor, is visited again and again. 
     x = c + P_pi x,   y = 1 + P_pi y   elsewhere,   x = y = 0 at the anchor,
 
 the mean cost of a step, the gain, is the cost of a cycle by its length, both one step on from the
-anchor, and ``h = x - g y`` solves ``c + P_pi h - h = g``.  These are equations of episodes that end at
-the anchors, which `linear.policy_equations` solves.  What is lost of digits where cycles are long
-is brought back by solving once more for what is left.
+anchor, and ``h = x - g y`` solves ``c + P_pi h - h = g``.  These are equations of episodes that end
+at the anchors, which `linear.policy_equations` solves.  What is lost of digits where cycles are
+long is brought back by solving once more for what is left.
 
 Source: Puterman, "Markov decision processes" (1994), section 8.2 and theorem 8.2.6; the renewal
 reward theorem, Ross, "Stochastic processes" (1996), theorem 3.6.1.
@@ -26,12 +26,13 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from planners.engine import LocalEngine
-from planners.kernels.tables import Moves, num_available, weight
+from planners.kernels.tables import Moves, Tables, num_available, weight
 from planners.kernels.vectors import sup_norm
 from planners.linear.policy_equations import PolicyEquations
 from planners.linear.policy_matrix import PolicyMatrix, multiply, policy_matrix
 
-# Steps of a random walk by a policy, whose likeliest place is an anchor: for each state, and of all.
+# Steps of a random walk by a policy, whose likeliest place is an anchor: for each state, and in
+# all.
 _STEPS_A_STATE, _MOST_STEPS_OF_WALKS = 16, 1 << 22
 # How far a solution goes, how many steps of BiCGSTAB that may take, and how often it is improved.
 _REDUCTION, _MOST_STEPS, _MOST_ROUNDS = 1e-8, 200, 8
@@ -325,18 +326,17 @@ def _walk(matrix, states, steps, visits):
                 states[k] = s
 
 
-def lead_to(engine: LocalEngine, distances: NDArray[np.int32], policy: NDArray[np.int32]) -> None:
+def lead_to(tables: Tables, distances: NDArray[np.int32], policy: NDArray[np.int32]) -> None:
     """Let a policy come nearer with positive probability, where the distance is positive.
 
     Parameters
     ----------
-    engine : LocalEngine
+    tables : Moves or Outcomes
     distances : ndarray of int32, shape (S,)
         Fewest steps to where it is to lead, by available actions.
     policy : ndarray of int32, shape (S,)
         Changed where the distance is positive.
     """
-    tables = engine.tables
     if isinstance(tables, Moves):
         _approach_by_moves(tables, distances, policy)
     else:

@@ -1,8 +1,8 @@
 """Average costs: the mean cost of a step in the long run, by gains of components put together.
 
-Where one can stay for ever are the end components of a model.  Within one, the least mean cost is a
-single number, which `average_cost_gains` finds for all of them at a time; which component it pays to
-go to, and what is certified, `average_cost_proof` knows.  A model that is one component needs no
+Where one can stay for ever are the end components of a model.  Within one, the least mean cost is
+a single number, which `average_cost_gains` finds for all of them at a time; which component it pays
+to go to, and what is certified, `average_cost_proof` knows.  A model that is one component needs no
 putting together, and neither does an `EventMDP`, which is taken for one: if it is not, the interval
 does not close, and the result says so.
 """
@@ -43,7 +43,7 @@ from planners.objectives.average_cost_gains import (
 from planners.objectives.average_cost_proof import Assembly, Bounds, bounds_of_whole
 from planners.objectives.request import AUTO, DEFAULT_TOL, Request, check_method_of
 from planners.policies import model_values
-from planners.policy_gains import average_cost_of_policy, with_whole_rows
+from planners.policy_gains import with_whole_rows
 from planners.record import Record
 from planners.result import KEYBOARD, SolveResult, Status
 
@@ -57,6 +57,8 @@ METHODS = {
 _LARGEST_COST = 1e270
 # Entries up to which an `EventMDP` is solved by its table.
 _FEW_ENTRIES = 1 << 20
+# How many times later components are put together again to see whether they are known well enough.
+_LATER = 16
 # So much narrower components are to be where all states were not known well enough.
 _FINER = 0.5
 # How often bounds are made anew on a finer scale.
@@ -98,40 +100,26 @@ def solve_average_cost(model_or_env: Any, objective: AverageCost, request: Reque
     return run.result()
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Best:
-    """The best bounds so far on the gain of each component, and what they are from."""
+    """The narrowest interval so far of the gain of each component, and what it is from."""
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
-    bias_low: NDArray[np.float64]
-    bias_high: NDArray[np.float64]
+    bias: NDArray[np.float64]
 
     def after(self, state: State, labels: NDArray[np.int32] | None) -> _Best:
         """Return the best after an iteration; nothing of this one is changed."""
-        low, high = self.low, self.high
-        bias_low, bias_high = self.bias_low, self.bias_high
-        better = state.low > low
-        if better.any():
-            bias_low = _where(better, labels, state.bias, bias_low)
-            low = np.where(better, state.low, low)
-        better = state.high < high
-        if better.any():
-            bias_high = _where(better, labels, state.bias, bias_high)
-            high = np.where(better, state.high, high)
-        return _Best(low, high, bias_low, bias_high)
-
-
-def _where(
-    better: NDArray[np.bool_],
-    labels: NDArray[np.int32] | None,
-    new: NDArray[np.float64],
-    old: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return the new values in the components that have better ones, as an array of its own."""
-    if labels is None or better.all():
-        return new.copy()
-    return np.where(better[labels], new, old)
+        better = ~(state.high - state.low >= self.high - self.low)
+        if better.all():
+            return _Best(state.low, state.high, state.bias.copy())
+        if labels is None or not better.any():
+            return self
+        return _Best(
+            np.where(better, state.low, self.low),
+            np.where(better, state.high, self.high),
+            np.where(better[labels], state.bias, self.bias),
+        )
 
 
 class _Run:
@@ -155,6 +143,7 @@ class _Run:
         # The largest gain, once it is known, and how wide intervals were when last certified.
         self._size: float | None = None
         self._checked_width = math.inf
+        self._next_look = 1
 
     def result(self) -> SolveResult:
         """Solve, and return what came of it."""
@@ -204,7 +193,9 @@ class _Run:
             met = self._met(problem)
             if met is not None:
                 return met
-            return Status.COMPLETED, "nothing is left to iterate on"
+            if budget.has_tolerance:
+                return Status.STOPPED_SHORT, problem.stalled
+            return Status.COMPLETED, "there is nothing to iterate on"
         for state in problem.states():
             best = best.after(state, problem.labels)
             # All that an interruption leaves is in this one assignment.
@@ -251,6 +242,11 @@ class _Run:
         width = 0.5 * float((best.high - best.low).max(initial=0.0))
         size = float(np.maximum(np.abs(best.low), np.abs(best.high)).max(initial=0.0))
         target = budget.target(size if self._size is None else self._size)
+        count = self._num_iterations
+        if problem.is_put_together and count == self._next_look:
+            # Perhaps it takes no more to know which component is the best, and of the others less.
+            self._next_look *= _LATER
+            return True
         is_near = width <= target or size <= (budget.tol or 0.0) * problem.engine.max_cost
         if not is_near or not width < _FINER * self._checked_width:
             return False
@@ -275,6 +271,7 @@ class _Run:
                 before, self._size = self._size, float(np.abs(values).max())
                 if not self._size < 0.5 * before or bound <= self._budget.target(self._size):
                     break
+        assert self._bounds is not None
         return _half_width(self._bounds)[1]
 
     def _met(self, problem: _Problem) -> tuple[Status, str] | None:
@@ -318,15 +315,18 @@ class _Run:
             status, message = met
         loss = float((bounds.upper - bounds.lower).max())
         listed = self._model.num_listed_states
-        bias = bounds.bias_upper
-        if status != Status.INTERRUPTED:
-            bias = problem.bias_of(bounds.policy, bias)
         if self._method == AUTO:
             self._method, self._reason = problem.method, problem.reason
 
         def cut(array: NDArray[Any]) -> NDArray[Any]:
             return array[:listed].copy()
 
+        proof = {
+            "gain_lower": bounds.lower,
+            "bias_lower": bounds.bias_lower,
+            "gain_upper": bounds.upper,
+            "bias_upper": bounds.bias_upper,
+        }
         return SolveResult(
             values=cut(values),
             policy=cut(bounds.policy),
@@ -344,13 +344,8 @@ class _Run:
             seconds=self._clock.seconds(),
             history=self._record.history(self._num_iterations),
             ends=(cut(bounds.lower), cut(bounds.upper)),
-            bias=cut(bias),
-            proof={
-                "gain_lower": cut(bounds.lower),
-                "bias_lower": cut(bounds.bias_lower),
-                "gain_upper": cut(bounds.upper),
-                "bias_upper": cut(bounds.bias_upper),
-            },
+            bias=cut(bounds.bias),
+            proof={name: cut(array) for name, array in proof.items() if array is not None},
         )
 
 
@@ -371,6 +366,7 @@ class _Problem:
     method, reason = "value_iteration", ""
     stalled = "float64 comes no closer"
     is_trivial = False
+    is_put_together = False
     labels: NDArray[np.int32] | None = None
     engine: Engine
     num_states: int
@@ -389,12 +385,6 @@ class _Problem:
 
     def cost_of(self, policy: NDArray[np.int64]) -> float:
         """Return the largest size of a cost that a policy pays."""
-        raise NotImplementedError
-
-    def bias_of(
-        self, policy: NDArray[np.int64], otherwise: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the bias of a policy."""
         raise NotImplementedError
 
     def half_width(self, best: _Best) -> float:
@@ -430,7 +420,7 @@ class _TableProblem(_Problem):
                 # Wherever one starts, and whatever one does, one ends up in it.
                 parts = whole(with_whole_rows(_listing_all(model)))
             else:
-                self._assembly = assembly
+                self._assembly, self.is_put_together = assembly, True
                 if found.count == 0:
                     self.is_trivial = True
                     parts = None
@@ -461,19 +451,17 @@ class _TableProblem(_Problem):
         h = self._start if self._places is None else self._start[self._places]
         if self._parts is None:
             h = np.zeros(0)
-        return _Best(np.full(count, -np.inf), np.full(count, np.inf), h, h)
+        return _Best(np.full(count, -np.inf), np.full(count, np.inf), h)
 
     def states(self) -> Iterator[State]:
         """Iterate."""
-        return self._iteration.run(self.start().bias_low)
+        return self._iteration.run(self.start().bias)
 
     def bounds(self, best: _Best, fineness: float) -> Bounds:
         """Return certified bounds of all states."""
         if self._assembly is None:
-            return bounds_of_whole(self._sweeps, best.bias_low, best.bias_high)
-        return self._assembly.bounds(
-            self._everywhere(best.bias_low), self._everywhere(best.bias_high), fineness
-        )
+            return bounds_of_whole(self._sweeps, best.bias)
+        return self._assembly.bounds(self._everywhere(best.bias), fineness)
 
     def _everywhere(self, bias: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return relative values of all states: 0 outside of components."""
@@ -484,21 +472,13 @@ class _TableProblem(_Problem):
 
     def cost_of(self, policy: NDArray[np.int64]) -> float:
         """Return the largest size of a cost that a policy pays."""
-        chosen = np.where(self._model.terminal, -1, policy)
-        zero = np.zeros(self._model.num_states)
+        model = self._model
+        if isinstance(model, MoveMDP) and model.p < 1.0:
+            # Any move may happen.
+            return float(np.abs(model.move_costs).max(where=model.available, initial=0.0))
+        chosen = np.where(model.terminal, -1, policy)
+        zero = np.zeros(model.num_states)
         return float(np.abs(self._sweeps.policy_backup(chosen, zero)).max())
-
-    def bias_of(
-        self, policy: NDArray[np.int64], otherwise: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the bias of a policy, 0 in a state of each recurrent class."""
-        try:
-            full = np.zeros(self._model.num_states)
-            found = average_cost_of_policy(self._model, policy).bias
-            full[: len(found)] = found
-        except FloatingPointError:
-            return otherwise
-        return full
 
     def half_width(self, best: _Best) -> float:
         """Return half the interval where the model is one component."""
@@ -525,7 +505,7 @@ class _EventProblem(_Problem):
 
     def start(self) -> _Best:
         """Return what is known before the first iteration: nothing."""
-        return _Best(np.full(1, -np.inf), np.full(1, np.inf), self._start, self._start)
+        return _Best(np.full(1, -np.inf), np.full(1, np.inf), self._start)
 
     def states(self) -> Iterator[State]:
         """Iterate."""
@@ -534,23 +514,21 @@ class _EventProblem(_Problem):
     def bounds(self, best: _Best, fineness: float) -> Bounds:
         """Return certified bounds, the same in all states, from the extremes of ``Th - h``."""
         engine, image = self.engine, np.empty(self.num_states)
-        sweep = engine.sweep(best.bias_low, image)
-        low = sweep.residual_low - self._rounding(best.bias_low, image, sweep.residual)
         actions = np.empty(self.num_states, dtype=np.int32)
-        sweep = engine.sweep(best.bias_high, image, actions)
-        size = self._rounding(best.bias_high, image, sweep.residual)
+        sweep = engine.sweep(best.bias, image, actions)
+        size = self._rounding(best.bias, image, sweep.residual)
         # What is greedy as computed may miss the best by twice the rounding.
-        high = sweep.residual_high + 3 * size
+        low, high = sweep.residual_low - size, sweep.residual_high + 3 * size
         low = low if low > -math.inf else -math.inf
         high = high if high < math.inf else math.inf
-        full = np.full(self.num_states, math.nextafter(low, -math.inf))
         return Bounds(
-            full,
+            np.full(self.num_states, math.nextafter(low, -math.inf)),
             np.full(self.num_states, math.nextafter(high, math.inf)),
             np.where(self._model.terminal, 0, actions).astype(np.int64),
-            best.bias_low.copy(),
-            best.bias_high.copy(),
-            2,
+            best.bias - best.bias[0],
+            best.bias.copy(),
+            best.bias.copy(),
+            1,
         )
 
     def _rounding(
@@ -567,12 +545,6 @@ class _EventProblem(_Problem):
         zero, image = np.zeros(self.num_states), np.empty(self.num_states)
         self.engine.policy_sweep(policy.astype(np.int32), zero, image)
         return float(np.abs(image).max())
-
-    def bias_of(
-        self, policy: NDArray[np.int64], otherwise: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return relative values: the equations of a policy have no table either."""
-        return otherwise
 
     def half_width(self, best: _Best) -> float:
         """Return half the interval."""

@@ -38,11 +38,11 @@ from planners.objectives.request import Request
 from planners.policies import distances_to
 from planners.result import Status
 
-# When sweeps are first looked at for how fast they close the interval, by which part of it, how many
-# more are too many, and how many are not counted.
+# When sweeps are first looked at for how fast they close the interval, by which part of it, how
+# many more are too many, and how many are not counted.
 _FIRST_LOOK, _RELATIVE, _MOST_SWEEPS, _COUNTLESS = 16, 1e-6, 400, 1e9
-# What discounts miss 1 by from whose policies policy iteration starts; rounds that do not narrow the
-# interval to so much of the last that it may make, and with the last of them.
+# What discounts miss 1 by from whose policies policy iteration starts; rounds that do not narrow
+# the interval to so much of the last that it may make, and with the last of them.
 _GAPS = (1e-5, 1e-7)
 _PATIENCE, _LAST_PATIENCE, _ENOUGH = 2, 50, 0.8
 # Sweeps that need not narrow it to so much.
@@ -270,7 +270,7 @@ def _sweeps_needed(widths: list[float]) -> float:
     """Return how many more sweeps it may take until the interval is a `_RELATIVE` part of now."""
     now, before = widths[-1], widths[len(widths) // 2]
     if now == 0.0:
-        return 0.0
+        return math.inf  # and yet more is asked for
     rate = (now / before) ** (1 / (len(widths) - 1 - len(widths) // 2)) if before > 0 else 1.0
     return math.log(_RELATIVE) / math.log(rate) if rate < 1.0 else math.inf
 
@@ -323,6 +323,9 @@ class PolicyIteration:
         engine = self.engine
         num_states = engine.num_states
         policy = policy.copy()
+        # Anchors of policies that came to nothing may do so again.
+        components = self._components
+        self._equations = RenewalEquations(engine, components.labels, components.count)
         image, by_policy = np.empty(num_states), np.empty(num_states)
         best = np.empty(num_states, dtype=np.int32)
         zero = np.zeros(num_states)
@@ -411,7 +414,7 @@ class PolicyIteration:
             self._graph = self._components.model.successor_graph()
         distances, _ = distances_to(self._graph, settled)
         policy = policy.copy()
-        lead_to(self.engine, distances, policy)
+        lead_to(self.engine.tables, distances, policy)
         return policy
 
 

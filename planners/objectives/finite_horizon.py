@@ -208,7 +208,9 @@ class _Induction:
             status=end[0],
             message=end[1],
             method=BACKWARD_INDUCTION,
-            reason=f"{self._objective}" if request.method == AUTO else "",
+            reason="the only one it takes: each step is swept once"
+            if request.method == AUTO
+            else "",
             objective=self._objective,
             num_iterations=done,
             num_sweeps=done,

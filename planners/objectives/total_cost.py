@@ -98,15 +98,18 @@ class _Iteration(Protocol):
     def step(self) -> bool:
         """Make an iteration; return whether further ones would change V by rounding only."""
 
-    def policy(self) -> NDArray[np.int64]:
-        """Return actions that go with V, shape (S,), -1 in ends."""
+    def policy(self) -> Callable[[], NDArray[np.int64] | None]:
+        """Return what tells actions that go with V, shape (S,), -1 in ends.
+
+        They are None where it is the best ones for V.
+        """
 
 
 class _Whole(NamedTuple):
     """What there is after a whole iteration, replaced by a single assignment."""
 
     V: NDArray[np.float64]
-    policy: Callable[[], NDArray[np.int64]]
+    policy: Callable[[], NDArray[np.int64] | None]
     num_iterations: int
     num_sweeps: int
 
@@ -151,7 +154,7 @@ class _Run:
                         settled = iteration.step()
                         whole = _Whole(
                             iteration.V,
-                            iteration.policy,
+                            iteration.policy(),
                             whole.num_iterations + 1,
                             iteration.num_sweeps,
                         )
@@ -168,7 +171,7 @@ class _Run:
                         elif self._request.certify == "every":
                             bounds = self._bounds(whole, thorough=False)
                         if bounds is not None:
-                            self._record.set_bound(bounds.within(self._values(whole.V))[0])
+                            self._record.set_bound(bounds.bound)
                         if end is None:
                             end = self._budget.exhausted(
                                 whole.num_iterations,
@@ -253,14 +256,14 @@ class _Run:
 
     def _judged(self, whole: _Whole, bounds: Bounds, settled: bool) -> tuple[Status, str] | None:
         """Return how the run ends where it does."""
-        bound, _ = bounds.within(self._values(whole.V))
+        bound = bounds.bound
         if not self._budget.has_tolerance:
             if settled:
                 return Status.COMPLETED, "there is nothing left to improve but rounding"
             return None
         target = self._budget.target(sup_norm(whole.V))
         if bound <= target:
-            return Status.CONVERGED, "converged"
+            return Status.CONVERGED, f"bound {bound:.3g} <= {target:.3g}"
         if not settled:
             return None
         if bounds.spoiler >= 0:
@@ -287,19 +290,20 @@ class _Run:
             if whole.num_iterations > 0:
                 bounds = self._bounds(whole, thorough=False)
             else:
-                bounds = unknown(region)
+                bounds = unknown(region, self._first_policy())
         values = self._values(whole.V)
-        bound, policy_bound = bounds.within(values)
+        bound, policy_bound = bounds.bound, bounds.policy_bound
         status, message = end
-        is_met = self._budget.has_tolerance and bound <= self._budget.target(sup_norm(whole.V))
+        target = self._budget.target(sup_norm(whole.V))
+        is_met = self._budget.has_tolerance and bound <= target
         if is_met and status is not Status.INTERRUPTED:
             # A status never contradicts a bound.
-            status, message = Status.CONVERGED, "converged"
+            status, message = Status.CONVERGED, f"bound {bound:.3g} <= {target:.3g}"
         self._record.settle(bound)
-        policy = _with_any(region, whole.policy())
+        policy = _with_any(region, bounds.policy)
         return SolveResult(
-            values=values[:listed].copy(),
-            policy=policy[:listed].copy(),
+            values=values[:listed],
+            policy=policy[:listed],
             bound=bound,
             policy_bound=policy_bound,
             status=status,
@@ -313,10 +317,13 @@ class _Run:
             num_certificate_sweeps=self._num_certificate_sweeps,
             seconds=self._clock.seconds(),
             history=self._record.history(whole.num_iterations),
-            ends=(bounds.lower[:listed].copy(), bounds.upper[:listed].copy()),
+            ends=(bounds.lower[:listed], bounds.upper[:listed]),
             proof={
-                "steps": bounds.steps[:listed].copy(),
-                "layers": region.layers[:listed].astype(np.int64),
+                "steps": bounds.steps[:listed],
+                # A dead end with a cost is an end of another kind.
+                "layers": np.where(
+                    region.ends & ~np.asarray(region.model.terminal), -1, region.layers
+                ).astype(np.int64)[:listed],
             },
         )
 
@@ -398,13 +405,12 @@ def total_costs(
     iteration = PolicyIteration(places, places.breadth_first())
     while not iteration.step():
         pass
-    policy = iteration.policy()
     proof = Proof(region, lambda: places, num_threads, checkpoint)
-    bounds = proof.bounds(iteration.V, policy)
+    bounds = proof.bounds(iteration.V, places.policy(iteration.rows))
     steps, spoiler = bounds.steps, bounds.spoiler
     if steps_of_all:
         steps, spoiler_of_steps = proof.steps_of_all()
         spoiler = spoiler if spoiler >= 0 else spoiler_of_steps
     return TotalCosts(
-        iteration.V, bounds.lower, bounds.upper, np.maximum(policy, 0), steps, spoiler
+        iteration.V, bounds.lower, bounds.upper, np.maximum(bounds.policy, 0), steps, spoiler
     )

@@ -14,7 +14,9 @@ down.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
+from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
@@ -79,9 +81,9 @@ class PolicyIteration:
         # The rows that may be taken up, where some would lead into a circle that is not decided.
         self._allowed: NDArray[np.bool_] | None = None
 
-    def policy(self) -> NDArray[np.int64]:
-        """Return the policy in all states, shape (S,), -1 in ends."""
-        return self._places.policy(self.rows)
+    def policy(self) -> Callable[[], NDArray[np.int64] | None]:
+        """Return what tells the policy in all states, shape (S,), -1 in ends."""
+        return functools.partial(self._places.policy, self.rows)
 
     def step(self) -> bool:
         """Improve the policy and evaluate it; return whether there was nothing to improve.
@@ -106,9 +108,10 @@ class PolicyIteration:
         rows = np.where(better, which, self.rows)
         arrives = places.arriving(rows)
         if not arrives.all():
-            rows = self._without_circles(rows, ~arrives)
-            if rows is None or np.array_equal(rows, self.rows):
-                return rows is None or self._num_barred >= _MOST_BARRED
+            without = self._without_circles(rows, ~arrives)
+            if without is None or np.array_equal(without, self.rows):
+                return without is None
+            rows = without
         V = places.evaluate(rows)
         self.num_sweeps += 1
         fall = float((self.V - V).max())
@@ -280,16 +283,19 @@ class ValueIteration:
         self.num_sweeps = 1
         self._proper = rows
 
-    def policy(self) -> NDArray[np.int64]:
-        """Return actions that are as good as the best, but for what V still falls by, and end.
+    def policy(self) -> Callable[[], NDArray[np.int64] | None]:
+        """Return what tells actions that are as good as the best, but for the fall of V, and end.
 
         Where there are none such they are those of the first policy.
         """
+        return functools.partial(self._near, self.V, self.residual)
+
+    def _near(self, V: NDArray[np.float64], residual: float) -> NDArray[np.int64]:
         places, region = self._places, self._places.region
-        level = 2 * self.residual + 16 * UNIT_ROUNDOFF * sup_norm(self.V)
+        level = 2 * residual + 16 * UNIT_ROUNDOFF * sup_norm(V)
         for _ in range(_MOST_LEVELS):
             near = np.zeros(places.usable.shape, dtype=bool)
-            places.mark_below(self.V, level, near)
+            places.mark_below(V, level, near)
             if places.staying is not None:
                 near |= places.staying
             ends = np.flatnonzero(region.ends)

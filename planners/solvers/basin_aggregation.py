@@ -129,7 +129,7 @@ class BasinAggregation:
         terminal = self._engine.terminal
         inside = len(terminal) - np.count_nonzero(terminal)
         raised = 0.0
-        if np.count_nonzero(out > 0.0) > _MOSTLY * inside:
+        if self._engine.gamma < 1.0 and np.count_nonzero(out > 0.0) > _MOSTLY * inside:
             raised = sweep.high / (1.0 - self._engine.gamma)
         out[:] = raised
         out[terminal] = 0.0

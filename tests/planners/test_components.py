@@ -4,9 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import planners.components
 from aggmaze import TabularMDP
 from planners.components import (
     ChoiceGraph,
@@ -41,8 +43,6 @@ def graphs_of_choices(draw, max_states=4, num_actions=2):
         data += [1 / len(listed)] * len(listed) + [0.0]
         columns += [*listed, draw(st.integers(0, num_states - 1))]
         starts.append(len(columns))
-    import scipy.sparse as sp
-
     matrix = sp.csr_array(
         (np.array(data), np.array(columns), np.array(starts)),
         shape=(num_states * num_actions, num_states),
@@ -107,6 +107,15 @@ def brute_force_components(model, allowed):
     return found
 
 
+@pytest.fixture(params=[1, 256], scope="module")
+def looked_at(request):
+    """How far a state is followed before all are looked at."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planners.components, "_MOST_LOOKED_AT", request.param)
+        yield
+
+
+@pytest.mark.usefixtures("looked_at")
 @settings(max_examples=300, deadline=None)
 @given(model=graphs_of_choices(), data=st.data())
 def test_end_components(model, data):
@@ -126,6 +135,7 @@ def test_end_components(model, data):
     assert firsts == sorted(firsts)
 
 
+@pytest.mark.usefixtures("looked_at")
 @settings(max_examples=300, deadline=None)
 @given(model=graphs_of_choices())
 def test_the_proper_region(model):
@@ -207,9 +217,6 @@ def test_whoever_stays_ends_there():
 
 def test_a_long_line_peels_in_one_go():
     n = 20_000
-    P = np.zeros(0)
-    import scipy.sparse as sp
-
     i = np.arange(n)
     heads = np.concatenate([2 * i, 2 * i + 1])
     tails = np.concatenate([np.minimum(i + 1, n - 1), np.minimum(i + 1, n - 1)])
@@ -220,6 +227,34 @@ def test_a_long_line_peels_in_one_go():
     region = proper_region(ChoiceGraph(model))
     assert not region.finite.any()
     assert set(region.layers.tolist()) == {1}
+
+
+def line_with_stays(num_states, last):
+    """Each state may stay, or go on or back with equal chances; the last gets where it is told.
+
+    The state after the last is an end, and the one after that a trap.
+    """
+    n = num_states
+    i = np.arange(n)
+    heads = np.concatenate([2 * i, 2 * i + 1, 2 * i + 1, 2 * n + np.arange(4)])
+    ahead = np.where(i == n - 1, last, i + 1)
+    tails = np.concatenate([i, np.where(last == n, np.maximum(i - 1, 0), n), ahead])
+    tails = np.concatenate([tails, [n, n, n + 1, n + 1]])
+    shares = np.concatenate([np.ones(n), np.full(2 * n, 0.5), np.ones(4)])
+    P = sp.coo_array((shares, (heads, tails)), shape=(2 * n + 4, n + 2)).tocsr()
+    costs = np.ones((n + 2, 2))
+    costs[n] = 0
+    return TabularMDP(P, costs, terminal=np.arange(n + 2) == n)
+
+
+def test_states_that_come_off_a_line_one_by_one_take_no_time_each():
+    n = 100_000
+    found = maximal_end_components(ChoiceGraph(line_with_stays(n, last=n)))
+    assert found.labels.tolist() == [*range(n), -1, n]
+    assert not found.inside[:n, 1].any()
+    region = proper_region(ChoiceGraph(line_with_stays(n, last=n + 1)))
+    assert np.flatnonzero(region.finite).tolist() == [n]
+    assert region.layers[[n - 1, n - 2, 0]].tolist() == [2, 3, n + 1]
 
 
 def test_a_usable_action_may_not_lead_out():
