@@ -122,7 +122,9 @@ class Stages:
                 "must be finite; for other actions at each step give models"
             )
         if isinstance(base, MoveMDP):
-            return replace(base, move_costs=np.where(base.action_mask, costs, np.inf)).validate()
+            # Where no move leads on, as in terminal states, the mask says nothing.
+            there = np.isfinite(base.move_costs)
+            return replace(base, move_costs=np.where(there, costs, np.inf)).validate()
         costs = np.where(mask, costs, base.costs)
         return TabularMDP(
             base.transitions,

@@ -78,6 +78,13 @@ def test_stages_are_costs_or_models() -> None:
     assert planners.rollout(model, by_models, episodes=3).promised is None
 
 
+def test_stages_of_moves_end_where_the_model_does() -> None:
+    model = MoveMDP([[1], [0]], [[1.0], [np.inf]])
+    asked = FiniteHorizon(1, terminal_costs=[-2.5, 0.0], stages=lambda t: np.array([[2.0], [0.0]]))
+    result = planners.solve(model, objective=asked)
+    assert result.values.tolist() == [[2, 0], [-2.5, 0]]
+
+
 def test_stages_of_moves() -> None:
     model = MoveMDP([[0, 0], [0, 2], [1, 2]], [[np.inf, np.inf], [1.0, 2.0], [1.0, 3.0]], p=0.8)
     costs = np.array([[7.0, 7.0], [2.0, 1.0], [0.5, 0.25]])
