@@ -373,8 +373,11 @@ def _total(model: Any, asked: TotalCost, result: Any, limited: bool) -> list[str
         return told  # rounding hides the gain, and no bound is claimed
     if truth.gains:
         return [*told, f"a circle gains without limit, and it says {result.values.tolist()}"]
-    # Chances of next to nothing make costs that float64 cannot tell to six digits.
-    if not result.success and not limited and not truth.near and _least_chance(model) > 1e-5:
+    # Chances of next to nothing make costs that float64 cannot tell to six digits; and costs that
+    # are nothing beside that of dead ends are lost in differences of values.
+    lost = bool(asked.cost_of_dead_ends) and _largest_cost(model) < 1e-9
+    hard = limited or truth.near or lost or _least_chance(model) <= 1e-5
+    if not result.success and not hard:
         told.append(f"{result.status}: {result.message}")
     cost_of = exact_policy_total(model, result.policy, asked.cost_of_dead_ends)
     for s, value in enumerate(truth.values):
@@ -402,6 +405,12 @@ def _total(model: Any, asked: TotalCost, result: Any, limited: bool) -> list[str
                     f"{result.policy_bound:.3g} more than {float(value)!r} was promised"
                 )
     return told
+
+
+def _largest_cost(model: Any) -> float:
+    """Return the largest cost, without sign, of what may be done."""
+    rows = exact.rows_of(model).actions
+    return float(max((abs(cost) for of in rows for _, cost in of.values()), default=Fraction(0)))
 
 
 def _least_chance(model: Any) -> float:
