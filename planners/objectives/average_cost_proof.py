@@ -272,7 +272,9 @@ class Assembly:
         least = try_(values[quotient.root])
         if least >= 0.0:
             return True
-        missing, model = -least, quotient.model
+        # Less than their last digit cannot be taken off values.
+        missing = max(-least, 8 * UNIT_ROUNDOFF * float(np.abs(values).max()))
+        model = quotient.model
         states = np.arange(model.num_states)
         available = model.action_mask & ~model.terminal[:, np.newaxis]
         near = rows_of(model, values, costs)[0] <= _AMPLE * missing

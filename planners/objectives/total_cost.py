@@ -282,7 +282,10 @@ class _Run:
 
     def _bounds(self, whole: _Whole, *, thorough: bool) -> Bounds:
         assert self._proof is not None
-        bounds = self._proof.bounds(whole.V, whole.policy(), thorough=thorough)
+        goal = math.inf
+        if self._budget.has_tolerance:
+            goal = self._budget.target(sup_norm(whole.V))
+        bounds = self._proof.bounds(whole.V, whole.policy(), thorough=thorough, goal=goal)
         self._num_certificate_sweeps += bounds.num_sweeps
         return bounds
 

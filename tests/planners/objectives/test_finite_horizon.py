@@ -92,7 +92,8 @@ def test_stages_of_moves() -> None:
     model = MoveMDP([[0, 0], [0, 2], [1, 2]], [[np.inf, np.inf], [1.0, 2.0], [1.0, 3.0]], p=0.8)
     costs = np.array([[7.0, 7.0], [2.0, 1.0], [0.5, 0.25]])
     asked = FiniteHorizon(3, stages=lambda t: costs)
-    other = MoveMDP(model.successors, np.where(model.action_mask, costs, np.inf), p=0.8)
+    there = np.isfinite(model.move_costs)
+    other = MoveMDP(model.successors, np.where(there, costs, np.inf), p=0.8)
     result = planners.solve(model, objective=asked)
     np.testing.assert_allclose(result.values, exactly([other] * 3, asked), atol=1e-14)
 
