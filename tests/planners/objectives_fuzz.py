@@ -415,11 +415,9 @@ def _largest_cost(model: Any) -> float:
 
 def _least_chance(model: Any) -> float:
     """Return the least probability of anything that may happen."""
-    return float(
-        min(
-            p for of in exact.rows_of(model).actions for row, _ in of.values() for p in row.values()
-        )
-    )
+    rows = exact.rows_of(model).actions
+    chances = (p for of in rows for row, _ in of.values() for p in row.values())
+    return float(min(chances, default=Fraction(1)))
 
 
 def exact_policy_total(model: Any, policy: Any, dead_ends: float | None) -> list[Fraction | None]:
