@@ -19,6 +19,8 @@ from aggmaze import MoveMDP, TabularMDP
 
 Row = tuple[dict[int, Fraction], Fraction]
 INFINITE = None
+#: A mean cost that is this much smaller than the costs may be rounding.
+MAY_BE_ROUNDING = Fraction(1, 10**12)
 
 
 @dataclass(frozen=True)
@@ -150,12 +152,13 @@ class TotalCosts:
     """Least total costs: None where they are infinite.
 
     ``gains`` says that some circle gains without limit, ``even`` that the mean of some is 0 though
-    not all of its costs are.
+    not all of its costs are, ``near`` that it is so small beside them that rounding may hide it.
     """
 
     values: list[Fraction | None]
     gains: bool
     even: bool
+    near: bool
 
 
 def total_costs(model: TabularMDP | MoveMDP, dead_ends: float | None = None) -> TotalCosts:
@@ -172,7 +175,7 @@ def total_costs(model: TabularMDP | MoveMDP, dead_ends: float | None = None) -> 
         for e, t in zip(ends, rows.terminal, strict=True)
     ]
     best: list[Fraction | None] = [paid[s] if ends[s] else None for s in range(rows.num_states)]
-    gains = even = False
+    gains = even = near = False
     inside = [s for s in range(rows.num_states) if finite[s] and not ends[s]]
     for policy in chains(usable):
         edges = [set(one[1][0]) if one else {s} for s, one in enumerate(policy)]
@@ -185,7 +188,9 @@ def total_costs(model: TabularMDP | MoveMDP, dead_ends: float | None = None) -> 
             shares = stationary([one[1][0] if one else {} for one in policy], states)
             mean = sum(x * cost for x, (_, cost) in zip(shares, chosen, strict=True))
             gains |= mean < 0
-            even |= mean == 0 and any(cost for _, cost in chosen)
+            size = sum(x * abs(cost) for x, (_, cost) in zip(shares, chosen, strict=True))
+            even |= mean == 0 and size > 0
+            near |= size > 0 and abs(mean) <= MAY_BE_ROUNDING * size
         if not proper:
             continue
         matrix = [[(s == t) - policy[s][1][0].get(t, Fraction(0)) for t in inside] for s in inside]
@@ -195,7 +200,7 @@ def total_costs(model: TabularMDP | MoveMDP, dead_ends: float | None = None) -> 
         for s, value in zip(inside, solved(matrix, right), strict=True):
             if best[s] is None or value < best[s]:
                 best[s] = value
-    return TotalCosts(best, gains, even)
+    return TotalCosts(best, gains, even, near)
 
 
 def gains(model: TabularMDP | MoveMDP) -> list[Fraction]:

@@ -7,8 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
-from aggmaze import TabularMDP
+from aggmaze import MoveMDP, TabularMDP
 from tests.planners import exact, objectives_fuzz
 
 
@@ -55,6 +56,61 @@ def test_gains_by_hand() -> None:
     costs = np.array([[1, 1], [2, 2], [0, 9], [0, 0]])
     model = TabularMDP.from_matrices(P, costs=costs, terminal=[])
     assert exact.gains(model) == [Fraction(3, 2), Fraction(3, 2), Fraction(3, 4), 0]
+
+
+def moderate_models(count: int) -> list[TabularMDP | MoveMDP]:
+    """Return models whose numbers a linear program takes without scaling."""
+    rng = np.random.default_rng(7)
+    found: list[TabularMDP | MoveMDP] = []
+    while len(found) < count:
+        model = objectives_fuzz.draw_model(rng)
+        of_all = [row for of in exact.rows_of(model).actions for row in of.values()]
+        costs = [abs(cost) for _, cost in of_all if cost]
+        if min((min(row.values()) for row, _ in of_all), default=1) > Fraction(1, 100) and (
+            not costs or (max(costs) < 20 and min(costs) > Fraction(1, 100))
+        ):
+            found.append(model)
+    return found
+
+
+def test_total_costs_are_those_of_a_linear_program() -> None:
+    # max sum V subject to V <= c + P V, without limit from above only where nothing ends.
+    num_solved = 0
+    for model in moderate_models(150):
+        truth, rows = exact.total_costs(model), exact.rows_of(model)
+        inside, usable = exact.region_of(rows, rows.terminal)
+        states = [s for s in range(rows.num_states) if inside[s] and not rows.terminal[s]]
+        if not states or (truth.near and not truth.even):
+            continue
+        left, right = [], []
+        for s in states:
+            for row, cost in usable[s].values():
+                left.append([float((s == t) - row.get(t, 0)) for t in states])
+                right.append(float(cost))
+        found = linprog(-np.ones(len(states)), left, right, bounds=(None, None))
+        assert (found.status != 0) == truth.gains
+        if not truth.gains and not truth.even:
+            values = [truth.values[s] for s in states]
+            assert None not in values
+            np.testing.assert_allclose(found.x, np.array(values, dtype=float), atol=1e-7)
+            num_solved += 1
+    assert num_solved > 50
+
+
+def test_gains_are_those_of_a_linear_program() -> None:
+    # max sum g subject to g <= P g and g + h <= c + P h: Puterman, "Markov decision processes"
+    # (1994), section 9.3.
+    for model in moderate_models(60):
+        rows, n = exact.rows_of(model), model.num_states
+        left, right = [], []
+        for s, of in enumerate(rows.actions):
+            for row, cost in of.values() if of else [({s: Fraction(1)}, Fraction(0))]:
+                step = np.array([float((s == t) - row.get(t, 0)) for t in range(n)])
+                left += [[*step, *np.zeros(n)], [*np.eye(n)[s], *step]]
+                right += [0.0, float(cost)]
+        found = linprog([-1.0] * n + [0.0] * n, left, right, bounds=(None, None))
+        gains = np.array(exact.gains(model), dtype=float)
+        np.testing.assert_allclose(found.x[:n], gains, atol=1e-7)
 
 
 def test_horizons_by_hand() -> None:
