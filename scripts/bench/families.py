@@ -471,7 +471,7 @@ def machine_replacement(num_states: int, seed: int) -> TabularMDP:
 
 
 def forest(num_states: int, seed: int) -> TabularMDP:
-    """A forest grows older by the year unless it burns: wait, or cut it.
+    """Make a forest that grows older by the year unless it burns: wait, or cut it.
 
     Old growth earns what waiting is for; cutting earns more than nothing from the second year on.
     Source: Chades, Chapron, Cros, Garcia, Sabbadin, "MDPtoolbox: a multi-platform toolbox to solve
@@ -643,9 +643,9 @@ def frozen_lake(num_positions: int, seed: int, *, slippery: bool = True) -> Tabu
 
 
 def wading_lake(num_positions: int, seed: int) -> TabularMDP:
-    """Make a `frozen_lake` in which a step costs 1 and falling into a hole 100, and no prize is had.
+    """Make a `frozen_lake` in which a step costs 1 and falling into a hole 100.
 
-    A stochastic shortest path with positive costs.
+    There is no prize: a stochastic shortest path with positive costs.
     """
     lake = frozen_lake(num_positions, seed)
     holes = lake.terminal.copy()

@@ -41,7 +41,15 @@ def average(tables: Tables, objective: dict[str, Any]) -> Solve:
     model.mdp(rewards=rewards, tranMatProbs=probabilities, tranMatColumns=columns)
 
     def solve(variant: dict[str, Any], epsilon: float, tol: float) -> Outcome:
-        model.solve(tolerance=epsilon, criterion="average", parallel=False, **variant)
+        # Without both it goes on from what it found last, and repeats cost nothing.
+        model.solve(
+            tolerance=epsilon,
+            criterion="average",
+            initValueVector=[0.0] * tables.num_states,
+            initPolicy=[0] * tables.num_states,
+            parallel=False,
+            **variant,
+        )
         V = -np.array(model.getValueVector())
         added = (tables.costs + (tables.transitions @ V).reshape(tables.costs.shape)).min(1) - V
         least, most = float(added.min()), float(added.max())

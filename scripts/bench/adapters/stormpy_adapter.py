@@ -1,7 +1,7 @@
 """Storm through stormpy: rewards of a sparse model, its precision really set.
 
 Storm takes no negative rewards: discounted ones are raised by the lowest, which adds a constant to
-values.  Without a discount costs are minimised, and a prize for ending is a probability to maximise.
+values.  Without a discount costs are minimised, and a prize for ending is a probability.
 """
 
 from __future__ import annotations
@@ -122,15 +122,20 @@ def _undiscounted(
             found[prizes] = 0.0  # there the prize is paid already
             return found
 
-        bound = None
-        if result.has_lower_bounds and result.has_upper_bounds:
-            lower = np.array(result.get_lower_bound_vector())
-            upper = np.array(result.get_upper_bound_vector())
-            finite = np.isfinite(upper)
-            bound = float((upper[finite] - lower[finite]).max(initial=0.0))
-        return Outcome(values, bound=bound)
+        return Outcome(values, bound=_bound_of(result))
 
     return solve
+
+
+def _bound_of(result: Any) -> float | None:
+    """Return how far apart the bounds of a result lie, None where it has none."""
+    try:
+        lower = np.array(result.get_lower_bound_vector())
+        upper = np.array(result.get_upper_bound_vector())
+    except RuntimeError:  # also where it says to have them, but those of some states are unknown
+        return None
+    finite = np.isfinite(upper)
+    return float((upper[finite] - lower[finite]).max(initial=0.0))
 
 
 OBJECTIVES = {"total": total, "average": average, "horizon": horizon}
