@@ -461,9 +461,9 @@ time over ours, our losses first; more than {WRONG:g} off is wrong, and "unverif
 no certified values for. mdpsolver returns no gain: both its gain and its bound are had from a sweep
 that we add to its time. Linear programs are solved by HiGHS, Storm's finite horizon is of the first
 step only, and a prize is asked of Storm as a probability. Where Storm returns bounds, they are as
-wide as shown. Every run starts from no values and no policy; Storm keeps the graph of a model between
-runs, which saves it up to half of its time at 100 states and nothing that shows at 10,000. Its policy
-iteration is not its default; where it is wrong, an accuracy of 1e-12 does not change that.
+wide as shown. Every run starts from no values and no policy; Storm keeps the graph of a model
+between runs, which saves it up to half of its time at 100 states and nothing that shows at 10,000.
+Its policy iteration is not its default; where it is wrong, an accuracy of 1e-12 did not help.
 
 {findings(rows)}
 
