@@ -33,6 +33,7 @@ REFERENCE, WORKERS = load("_reference"), load("_workers")
 CONTEST, PEERS, REPORT = load("_contest"), load("peers"), load("report")
 SCALING, LIMIT, METHODS = load("scaling"), load("limit"), load("methods")
 RESULTS = load("_results")
+OBJECTIVES = load("objectives")
 
 SMALL = ("maze-20", "slip-terrain-20", "garnet-1e3-5")
 
@@ -568,3 +569,23 @@ def test_the_stream_reads_the_tables_whole() -> None:
         or (seen - sum(int(table.sum()) for table in words)) % 2**64 == 0
     )
     np.testing.assert_array_equal(out, V + 1)
+
+
+def test_distance_is_what_lies_outside_the_certified_interval() -> None:
+    lower, upper = np.array([0.0, np.inf, 2.0]), np.array([1.0, np.inf, 3.0])
+    assert OBJECTIVES.distance(np.array([0.5, np.inf, 3.0]), lower, upper) == 0.0
+    assert OBJECTIVES.distance(np.array([-0.25, np.inf, 3.5]), lower, upper) == 0.5
+    assert OBJECTIVES.distance(np.array([0.5, 7.0, 2.5]), lower, upper) == np.inf
+    assert OBJECTIVES.distance(np.array([np.nan, np.inf, 2.5]), lower, upper) == np.inf
+
+
+def test_answers_without_a_certified_value_are_not_called_right() -> None:
+    numbers = {"seconds": 1.0, "own_seconds": 2.0, "build_seconds": 0.0, "bound": np.nan}
+    row = OBJECTIVES.Row("total", "lake", 100, "storm", error=np.nan, note="", **numbers)
+    assert not row.is_right
+    assert row.ratio == 0.5
+
+
+def test_tables_know_their_terminal_states() -> None:
+    for model in (FAMILIES.gambler(20, 0), FAMILIES.wading_lake(6, 0), FAMILIES.maze(5, 0)):
+        assert MODELS.tables_of(model).terminal.tolist() == model.terminal.tolist()

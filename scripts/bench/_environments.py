@@ -93,6 +93,20 @@ def environment(name: str, folder: Path, python: str) -> Environment:
     return Environment(str(executable), versions)
 
 
+def existing(name: str, folder: Path) -> Environment | None:
+    """Return the environment of a peer as it is there, whatever Python made it; None for none.
+
+    Where another Python is the first to run today, `environment` would make it anew with that, and
+    take it from others who measure with it.
+    """
+    record = folder / name / RECORD
+    executable = folder / name / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    if not (record.exists() and executable.exists()):
+        return None
+    found = json.loads(record.read_text())
+    return Environment(str(executable), found["versions"]) if found["stamp"] else None
+
+
 def _run(command: list[str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:

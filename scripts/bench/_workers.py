@@ -50,6 +50,8 @@ class Worker:
     memory : int
         Bytes of address space, 0 for no limit.
     threads : int
+    objective : dict, optional
+        What is asked instead of discounted costs, as ``adapters/worker.py`` says.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Worker:
         timeout: float,
         memory: int = 0,
         threads: int = 1,
+        objective: dict[str, Any] | None = None,
     ) -> None:
         self._timeout = timeout
         self._threads = threads
@@ -79,7 +82,8 @@ class Worker:
             env=environment,
         )
         try:
-            built = self._ask({"build": str(model), "gamma": gamma}, 2 * timeout, "building: ")
+            request = {"build": str(model), "gamma": gamma, "objective": objective}
+            built = self._ask(request, 2 * timeout, "building: ")
         except BaseException:
             self.close()
             raise

@@ -161,6 +161,24 @@ def cyclic(
     return _from_successors(following, _cut(rng, shape), costs)
 
 
+def paid_roads(num_states: int, seed: int) -> TabularMDP:
+    """States in rings of ten that are walked at no cost, and paid moves to random states; one end.
+
+    Walking a ring for ever is free, so that value iteration from 0 may stay there.  Source of the
+    difficulty: Bertsekas, Yu, "Stochastic shortest path problems under weak conditions" (2016).
+    """
+    rng = np.random.default_rng(seed)
+    shape = (num_states, 4, 3)
+    states = np.arange(num_states)
+    following = rng.integers(num_states, size=shape)
+    following[:, 0] = np.minimum(states - states % 10 + (states + 1) % 10, num_states - 1)[:, None]
+    following[-1] = num_states - 1
+    costs = 0.5 + rng.random(shape[:2])
+    costs[:, 0] = 0.0
+    costs[-1] = 0.0
+    return _from_successors(following, _cut(rng, shape), costs)
+
+
 def chain_of_components(
     num_states: int, num_components: int, seed: int, *, onwards: float = 0.05
 ) -> TabularMDP:
@@ -452,6 +470,24 @@ def machine_replacement(num_states: int, seed: int) -> TabularMDP:
     return _from_successors(following, rng.dirichlet(np.ones(4), 3), costs)
 
 
+def forest(num_states: int, seed: int) -> TabularMDP:
+    """Make a forest that grows older by the year unless it burns: wait, or cut it.
+
+    Old growth earns what waiting is for; cutting earns more than nothing from the second year on.
+    Source: Chades, Chapron, Cros, Garcia, Sabbadin, "MDPtoolbox: a multi-platform toolbox to solve
+    stochastic dynamic programming problems", Ecography 37 (2014), its example "forest".
+    """
+    fire = 0.05 + 0.1 * np.random.default_rng(seed).random()
+    ages = np.arange(num_states)
+    zeros = np.zeros_like(ages)
+    wait = np.stack([np.minimum(ages + 1, num_states - 1), zeros], axis=1)
+    following = np.stack([wait, np.zeros_like(wait)], axis=1)
+    costs = np.zeros((num_states, 2))
+    costs[1:, 1] = -1.0
+    costs[-1] = -4.0, -2.0
+    return _from_successors(following, np.array([1 - fire, fire]), costs)
+
+
 def replacement_by_age(num_states: int, seed: int) -> TabularMDP:
     """Keep a machine that ages by one with probability .9 or so, or replace it by a new one.
 
@@ -560,10 +596,10 @@ def gambler(goal: int, seed: int) -> TabularMDP:
     return _from_successors(following, np.array([heads, 1 - heads]), costs)
 
 
-def absorbing_walk(num_states: int, seed: int) -> TabularMDP:
+def absorbing_walk(num_states: int, seed: int, *, prize: float = 10.0) -> TabularMDP:
     """Random walk on a line that ends at either end; the action is the chance of a step right.
 
-    It pays 10 to end on the right and nothing on the left, and each state has a price.
+    It pays ``prize`` to end on the right and nothing on the left, and each state has a price.
     Source: Feller, "An Introduction to Probability Theory and Its Applications", vol. 1 (1950),
     chapter XIV (the ruin problem); controlled.
     """
@@ -573,7 +609,7 @@ def absorbing_walk(num_states: int, seed: int) -> TabularMDP:
     following[[0, -1]] = places[[0, -1]]
     right = np.array([0.3, 0.45, 0.5, 0.6])
     costs = rng.random((num_states, 1)) + np.array([0.0, 0.05, 0.1, 0.4])
-    costs[-2] -= 10.0 * right
+    costs[-2] -= prize * right
     costs[[0, -1]] = 0.0
     return _from_successors(following, np.stack([right, 1 - right], axis=1), costs)
 
@@ -604,6 +640,19 @@ def frozen_lake(num_positions: int, seed: int, *, slippery: bool = True) -> Tabu
     initial = np.zeros(num_states)
     initial[0] = 1.0
     return _from_successors(following, np.full(len(turns), 1 / len(turns)), costs, initial=initial)
+
+
+def wading_lake(num_positions: int, seed: int) -> TabularMDP:
+    """Make a `frozen_lake` in which a step costs 1 and falling into a hole 100.
+
+    There is no prize: a stochastic shortest path with positive costs.
+    """
+    lake = frozen_lake(num_positions, seed)
+    holes = lake.terminal.copy()
+    holes[-1] = False
+    costs = 1.0 + 100.0 * (lake.transitions @ holes.astype(float)).reshape(lake.costs.shape)
+    costs[lake.terminal] = 0.0
+    return TabularMDP(lake.transitions, costs, action_mask=lake.action_mask).validate()
 
 
 def sailing(num_positions: int, seed: int = 0) -> TabularMDP:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from mdptoolbox.mdp import ValueIteration
+from mdptoolbox.mdp import FiniteHorizon, RelativeValueIteration, ValueIteration
 from outcome import Outcome, Solve
 from tables import Tables
 
@@ -38,3 +38,37 @@ def problem(tables: Tables, gamma: float) -> Solve:
         return Outcome(lambda: -np.asarray(solver.V), int(solver.iter))
 
     return solve
+
+
+def horizon(tables: Tables, objective: dict[str, Any]) -> Solve:
+    """Solve a finite horizon by backward induction."""
+    warnings.simplefilter("ignore", sp.SparseEfficiencyWarning)
+    steps = objective["steps"]
+    built = FiniteHorizon(tables.matrices(), -tables.costs, 1.0, steps)
+
+    def solve(variant: dict[str, Any], epsilon: float, tol: float) -> Outcome:
+        solver = copy.copy(built)
+        solver.V = np.zeros((solver.S, steps + 1))
+        solver.policy = np.empty((solver.S, steps), dtype=int)
+        solver.run()
+        return Outcome(lambda: -np.ascontiguousarray(solver.V.T))
+
+    return solve
+
+
+def average(tables: Tables, objective: dict[str, Any]) -> Solve:
+    """Solve for the mean cost of a step by relative value iteration."""
+    warnings.simplefilter("ignore", sp.SparseEfficiencyWarning)
+    built = RelativeValueIteration(tables.matrices(), -tables.costs)
+
+    def solve(variant: dict[str, Any], epsilon: float, tol: float) -> Outcome:
+        solver = copy.copy(built)
+        solver.V, solver.gain, solver.iter = np.zeros(solver.S), 0.0, 0
+        solver.epsilon, solver.max_iter = epsilon, MANY
+        solver.run()
+        return Outcome(lambda: np.full(solver.S, -solver.average_reward), int(solver.iter))
+
+    return solve
+
+
+OBJECTIVES = {"horizon": horizon, "average": average}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from outcome import Outcome, Solve
-from quantecon.markov import DiscreteDP
+from quantecon.markov import DiscreteDP, backward_induction
 from tables import Tables
 
 
@@ -28,3 +28,22 @@ def problem(tables: Tables, gamma: float) -> Solve:
         return Outcome(lambda: -result.v, int(result.num_iter))
 
     return solve
+
+
+def horizon(tables: Tables, objective: dict[str, Any]) -> Solve:
+    """Solve a finite horizon by backward induction."""
+    states, actions, costs, rows = tables.pairs()
+    tiny = DiscreteDP(
+        np.ones(4), sp.csr_matrix(np.eye(2)[[0, 1, 0, 1]]), 1.0, [0, 0, 1, 1], [0, 1, 0, 1]
+    )
+    backward_induction(tiny, 2)
+    ddp = DiscreteDP(-costs, sp.csr_matrix(rows), 1.0, states, actions)
+
+    def solve(variant: dict[str, Any], epsilon: float, tol: float) -> Outcome:
+        values, _ = backward_induction(ddp, objective["steps"])
+        return Outcome(lambda: -values)
+
+    return solve
+
+
+OBJECTIVES = {"horizon": horizon}

@@ -41,6 +41,14 @@ class Tables:
         """Number of actions A."""
         return self.costs.shape[1]
 
+    @property
+    def terminal(self) -> NDArray[np.bool_]:
+        """States that stay in place at no cost, by every action there is; shape (S,)."""
+        states, _, costs, rows = self.pairs()
+        diagonal = np.asarray(rows[np.arange(len(states)), states]).reshape(-1)
+        goes_on = (costs != 0) | (diagonal != 1)
+        return np.bincount(states, goes_on, self.num_states) == 0
+
     def pairs(
         self,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], sp.csr_matrix]:

@@ -4,7 +4,7 @@
 
 Reads requests from standard input and answers each on standard output, one JSON object a line:
 
-    {"build": MODEL.npz, "gamma": .99}
+    {"build": MODEL.npz, "gamma": .99, "objective": null}
         -> {"build_seconds", "before_mb"}
     {"solve": VALUES.npy, "variant": {...}, "epsilon": 1e-6, "tol": 1e-8}
         -> {"seconds", "cpu_seconds", "peak_mb", "iterations", "bound", "note"}
@@ -13,6 +13,9 @@ or ``{"error": text}``.  ``ADAPTER`` is a module in this folder whose function
 ``problem(tables, gamma)`` turns the model into what the library takes, and returns what solves it:
 ``solve(variant, epsilon, tol)`` returns an `Outcome`.  ``epsilon`` is the accuracy asked for,
 absolute; ``tol`` the same relative to the largest value.
+
+Where an ``"objective"`` is named, such as ``{"name": "horizon", "steps": 50}``, the module's
+``OBJECTIVES[name](tables, objective)`` takes the place of ``problem``.
 """
 
 from __future__ import annotations
@@ -46,10 +49,8 @@ def main() -> None:
         try:
             if "build" in request:
                 before = status_mb("VmRSS")
-                path, gamma = Path(request["build"]), request["gamma"]
-                solver, seconds, _ = timed(
-                    lambda path=path, gamma=gamma: adapter.problem(read_model(path), gamma)
-                )
+                path, make = Path(request["build"]), builder(adapter, request)
+                solver, seconds, _ = timed(lambda path=path, make=make: make(read_model(path)))
                 answer = {"build_seconds": seconds, "before_mb": before}
             else:
                 answer = solve(solver, request)
@@ -58,6 +59,14 @@ def main() -> None:
             answer = {"error": f"{type(error).__name__}: {text[0] if text else ''}"}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
+
+
+def builder(adapter: Any, request: dict[str, Any]) -> Callable[[Any], Any]:
+    """Return what turns a model into what solves it as the request says."""
+    objective = request.get("objective")
+    if objective is None:
+        return lambda tables: adapter.problem(tables, request["gamma"])
+    return lambda tables: adapter.OBJECTIVES[objective["name"]](tables, objective)
 
 
 def solve(solver: Any, request: dict[str, Any]) -> dict[str, Any]:
