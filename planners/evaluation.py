@@ -201,9 +201,11 @@ def policy_changes(model: Model, table: NDArray[Any], objective: FiniteHorizon) 
     shapes = {1: False, 3: True, 2: integers}
     changes = shapes.get(table.ndim)
     if changes is None or (changes and table.shape[:2] != by_step):
+        kept = "; keep='all' or 'policy' leaves all of its steps" if len(table) == 1 else ""
         raise ValueError(
             f"a policy for {objective} must have actions, shape (S,) or (T, S) = {by_step}, or "
-            f"probabilities, shape (S, A) or (T, S, A), got {table.dtype} of shape {table.shape}"
+            f"probabilities, shape (S, A) or (T, S, A), got {table.dtype} of shape "
+            f"{table.shape}{kept}"
         )
     return changes
 

@@ -253,7 +253,9 @@ class Inequalities:
         for state, action in zip(*np.divmod(rows[:count], mask.shape[1]), strict=True):
             self._checkpoint()
             there = level if array is None else float(array[state])
-            if sign * exact_row(self.model, int(state), int(action), V, there, with_costs) < 0:
+            x = exact_row(self.model, int(state), int(action), V, there, with_costs)
+            # Not a product with the sign, which would be a float, and might be 0.
+            if (x < 0) if sign > 0 else (x > 0):
                 return False
         return True
 

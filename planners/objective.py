@@ -101,6 +101,7 @@ class FiniteHorizon:
     stages : callable, optional
         ``stages(t)``, for ``t`` from 0 to T - 1, returns the costs of step t, shape (S, A), or a
         model with them, of the same states and actions.  By default each step is as the model says.
+        Of a `MoveMDP` they are costs of moves, chosen or slipped into.
     """
 
     steps: int

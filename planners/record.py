@@ -119,7 +119,8 @@ class Record:
     def history(self, num_iterations: int) -> History:
         """Return the rows up to an iteration, the last one in any case."""
         rows = [row for row in self._rows if row[0] <= num_iterations]
-        if self._last[0] == num_iterations > 0 and rows[-1][0] != num_iterations:
+        # Ctrl-C may have come before there was a first row.
+        if self._last[0] == num_iterations > 0 and (not rows or rows[-1][0] != num_iterations):
             rows.append(self._last)
         columns = list(zip(*rows, strict=True)) or [()] * 6
         iteration, updates, seconds, megastates, residual, bound = columns

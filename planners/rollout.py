@@ -214,7 +214,7 @@ def rollout(
         choices = [_table_policy(one, env, rng) for one in tables]
     else:
         choices = [_observation_policy(policy)]
-    last_costs = _terminal_costs(asked)
+    last_costs, last_step = _terminal_costs(asked), getattr(asked, "steps", 0)
     weight_of_next = 1.0 if asked is None else asked.gamma
 
     returns, discounted = np.zeros(episodes), np.zeros(episodes)
@@ -236,7 +236,7 @@ def rollout(
                 state = None if terminated else _state_of(observation, info)
                 promise.step(weight, float(reward), state)
             weight *= weight_of_next
-            if last_costs is not None and step == len(choices) and not terminated:
+            if last_costs is not None and step == last_step and not terminated:
                 discounted[episode] -= weight * last_costs[_state_of(observation, info)]
             over = terminated or truncated or step == max_steps
             if over:

@@ -83,8 +83,8 @@ class Stages:
             raise ValueError(
                 f"stages({step}): state {other[0]} is "
                 f"{'' if model.terminal[other[0]] else 'not '}terminal, and in the model it is "
-                f"{'' if base.terminal[other[0]] else 'not'}: an episode ends in the same states "
-                "at every step"
+                f"{'one' if base.terminal[other[0]] else 'not'}: an episode ends in the same "
+                "states at every step"
             )
         return model
 
@@ -122,7 +122,9 @@ class Stages:
                 "must be finite; for other actions at each step give models"
             )
         if isinstance(base, MoveMDP):
-            return replace(base, move_costs=np.where(base.action_mask, costs, np.inf)).validate()
+            # Terminal states have no moves, though every action of theirs counts as available.
+            there = np.isfinite(base.move_costs)
+            return replace(base, move_costs=np.where(there, costs, np.inf)).validate()
         costs = np.where(mask, costs, base.costs)
         return TabularMDP(
             base.transitions,

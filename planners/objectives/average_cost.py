@@ -364,7 +364,7 @@ class _Problem:
     """What the loop asks of a model."""
 
     method, reason = "value_iteration", ""
-    stalled = "float64 comes no closer"
+    stalled = "the interval becomes no narrower: float64 has no more digits, or sweeps are too slow"
     is_trivial = False
     is_put_together = False
     labels: NDArray[np.int32] | None = None
@@ -491,7 +491,7 @@ class _EventProblem(_Problem):
     """A model without a table, taken for one component."""
 
     stalled = (
-        "the interval no longer closes: float64 comes no closer, or the states do not have one "
+        "the interval becomes no narrower: sweeps are too slow, or the states do not have one "
         "gain in common, which a table would tell: model.to_tabular()"
     )
     reason = "the model has no table"

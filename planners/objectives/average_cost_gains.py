@@ -45,8 +45,8 @@ _FIRST_LOOK, _RELATIVE, _MOST_SWEEPS, _COUNTLESS = 16, 1e-6, 400, 1e9
 # the interval to so much of the last that it may make, and with the last of them.
 _GAPS = (1e-5, 1e-7)
 _PATIENCE, _LAST_PATIENCE, _ENOUGH = 2, 50, 0.8
-# Sweeps that need not narrow it to so much.
-_MOST_IDLE, _ENOUGH_OF_MANY = 2000, 0.99
+# Sweeps that need not narrow it to so much: after policy iteration, and by themselves.
+_FEW_IDLE, _MOST_IDLE, _ENOUGH_OF_MANY = 2000, 20_000, 0.99
 # How much of the way to Th value iteration goes: less than all, so that nothing swings for ever
 # (Schweitzer, "Iterative solution of the functional equations of undiscounted Markov renewal
 # programming", Journal of Mathematical Analysis and Applications 34, 1971).
@@ -214,7 +214,7 @@ class Iteration:
                     return
             assert best is not None
             bias = best.bias
-        yield from until_stalled(self._values(bias))
+        yield from until_stalled(self._values(bias), _FEW_IDLE)
 
     def _values(self, bias: NDArray[np.float64]) -> Iterator[State]:
         return relative_value_iteration(self.engine, bias, self._components)
@@ -275,8 +275,15 @@ def _sweeps_needed(widths: list[float]) -> float:
     return math.log(_RELATIVE) / math.log(rate) if rate < 1.0 else math.inf
 
 
-def until_stalled(states: Iterator[State]) -> Iterator[State]:
-    """Hand on iterations until the interval has not become narrower for long."""
+def until_stalled(states: Iterator[State], most_idle: int = _MOST_IDLE) -> Iterator[State]:
+    """Hand on iterations until the interval has not become narrower for long.
+
+    Parameters
+    ----------
+    states : iterator of State
+    most_idle : int
+        How many iterations that is.
+    """
     at, seen = math.inf, 0
     for state in states:
         yield state
@@ -284,7 +291,7 @@ def until_stalled(states: Iterator[State]) -> Iterator[State]:
         if width <= _ENOUGH_OF_MANY * at:
             at, seen = width, 0
         seen += 1
-        if seen > _MOST_IDLE:
+        if seen > most_idle:
             return
 
 

@@ -40,6 +40,8 @@ _MOST_POLICIES, _MOST_MARGINS = 200, 6
 # What rounding takes of an inequality is made up for so many times over; how often actions are
 # added that N' was not made for.
 _AMPLE, _MORE, _MOST_ADDED = 2.0, 16.0, 60
+# Groups of gains for which it is looked from where they can be reached.
+_MOST_LEVELS = 256
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,11 @@ class Assembly:
 
     def __init__(self, model: TableModel, num_threads: int, checkpoint: Callable[[], None]) -> None:
         self.model = model.to_tabular()
-        self._slips = isinstance(model, MoveMDP) and model.p < 1.0
+        # Of what may happen instead of the chosen move, the largest cost.
+        self._slip_costs: Vector | None = None
+        if isinstance(model, MoveMDP) and model.p < 1.0:
+            sizes = np.abs(np.where(model.available, model.move_costs, 0.0))
+            self._slip_costs = sizes.max(axis=1)[:, np.newaxis]
         self._num_threads, self._checkpoint = num_threads, checkpoint
         self._sweeps = Inequalities(model, num_threads, checkpoint)
         self._graph = ends.ChoiceGraph(self.model)
@@ -161,10 +167,10 @@ class Assembly:
     def _rows(self, bias: Vector) -> tuple[Vector, Vector]:
         """Return ``c + D_a h`` of all actions, shape (S, A), and what it may be off by."""
         x, error = rows_of(self.model, bias)
-        if self._slips:
+        if self._slip_costs is not None:
             # The sums of moves have costs in them, and the weights of the table are rounded.
-            costs = np.where(self._available, self.model.costs, 0.0)
-            error = 16 * error + 128 * UNIT_ROUNDOFF * np.abs(costs)
+            room = 64 * (self.model.num_actions + 2) * UNIT_ROUNDOFF
+            error = 16 * error + room * self._slip_costs
         return x, error
 
     def _unknown(self, bias: Vector) -> Bounds:
@@ -191,10 +197,13 @@ class Assembly:
             return tried[-1]
         # The least gain of what can be reached: equal numbers, nothing of which is rounded.
         reached = np.full(self.model.num_states, math.inf)
-        for level in np.unique(caps[caps < math.inf]):
-            steps, _ = self._graph.steps_to(
-                np.flatnonzero(caps == level), self._available.reshape(-1)
-            )
+        levels, of_level = np.unique(caps, return_inverse=True)
+        width = -(-len(levels) // _MOST_LEVELS)
+        for first in range(0, len(levels), width):
+            # Of several at a time the least.
+            level = levels[first]
+            here = (of_level >= first) & (of_level < first + width) & (caps < math.inf)
+            steps, _ = self._graph.steps_to(np.flatnonzero(here), self._available.reshape(-1))
             reached[(steps >= 0) & (reached == math.inf)] = level
             if (reached < math.inf).all():
                 break
@@ -263,7 +272,9 @@ class Assembly:
         least = try_(values[quotient.root])
         if least >= 0.0:
             return True
-        missing, model = -least, quotient.model
+        # Less than their last digit cannot be taken off values.
+        missing = max(-least, 8 * UNIT_ROUNDOFF * float(np.abs(values).max()))
+        model = quotient.model
         states = np.arange(model.num_states)
         available = model.action_mask & ~model.terminal[:, np.newaxis]
         near = rows_of(model, values, costs)[0] <= _AMPLE * missing
@@ -400,8 +411,14 @@ class Assembly:
             (matrix.entries, matrix.columns.copy(), matrix.starts.copy()), shape=(size, size)
         )
         reached = np.full(size, -math.inf)
-        for level in np.unique(gains[ending])[::-1]:
-            steps, _ = distances_to(chain, np.flatnonzero(ending & (gains == level)))
+        levels, of_level = np.unique(-gains[ending], return_inverse=True)
+        states = np.flatnonzero(ending)
+        width = -(-len(levels) // _MOST_LEVELS)
+        for first in range(0, len(levels), width):
+            # Of several at a time the largest.
+            level = -levels[first]
+            here = (of_level >= first) & (of_level < first + width)
+            steps, _ = distances_to(chain, states[here])
             reached[(steps >= 0) & (reached == -math.inf)] = level
         return reached
 
@@ -484,7 +501,15 @@ class _Total:
 
 
 def rows_of(model: TabularMDP, bias: Vector, costs: Vector | None = None) -> tuple[Vector, Vector]:
-    """Return ``c + D_a h`` of all actions, shape (S, A), and what it may be off by."""
+    """Return ``c + D_a h`` of all actions, shape (S, A), and what it may be off by.
+
+    Parameters
+    ----------
+    model : TabularMDP
+    bias : ndarray of float, shape (S,)
+    costs : ndarray of float, shape (S, A), optional
+        In the place of the model's.
+    """
     matrix, shape = model.transitions, model.costs.shape
     num_rows = matrix.shape[0]
     row_of_entry = np.repeat(np.arange(num_rows), np.diff(matrix.indptr))

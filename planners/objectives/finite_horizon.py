@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,44 +105,65 @@ def _out_of_time(time_limit: float) -> tuple[Status, str]:
     return Status.STOPPED_SHORT, f"time limit of {time_limit:g} s reached"
 
 
+class _Done(NamedTuple):
+    """What is whole after a number of steps."""
+
+    num_steps: int
+    #: Values of all states before the last of them, and its actions.
+    V: NDArray[np.float64]
+    actions: NDArray[np.int32]
+    #: Largest size of a value.
+    size: float
+    #: Bound the error of V, and that of the values of any step so far.
+    error_here: float
+    error: float
+
+
 class _Induction:
     """The steps that are done, from the last one backwards."""
 
     def __init__(self, model: Model, stages: Stages, objective: FiniteHorizon, keep: str) -> None:
         self._model, self._stages, self._objective = model, stages, objective
         steps, num_listed = objective.steps, model.num_listed_states
-        self._num_values = steps + 1 if keep in ("all", "values") else 1
-        self._num_policies = steps if keep in ("all", "policy") else 1
-        needed = 8 * num_listed * (self._num_values + self._num_policies)
+        self._num_values = steps + 1 if keep in ("all", "values") else 0
+        self._num_policies = steps if keep in ("all", "policy") else 0
+        needed = 8 * num_listed * (self._num_values + self._num_policies + 2) + 8 * steps
         less = [one for one in KEEP[1:] if keep == "all" or one == "first"]
         hint = f" (less with keep= {', '.join(less)})" if keep != "first" else ""
         check_memory(
             needed + 28 * model.num_states,
             f"values and actions of {steps:,} steps of {num_listed:,} states{hint}",
         )
-        # Row -1 is the last step; those that are not kept give their place to the next.
+        # Those of all steps, where they are kept.
         self._values = np.empty((self._num_values, num_listed))
         self._policy = np.empty((self._num_policies, num_listed), dtype=np.int64)
-        self._V = stages.terminal_costs.copy()
-        self._spare = np.empty_like(self._V)
-        self._actions = np.zeros(model.num_states, dtype=np.int32)
-        self._values[-1] = self.listed(self._V)
-        self.num_done = 0
-        #: Bounds the error of the values of any step so far.
-        self.error = 0.0
-        self._error_here = 0.0
-        self._errors = [0.0]
-        self._size = float(np.abs(self._V).max())
+        self._errors = np.zeros(steps + 1)
+        V, actions = stages.terminal_costs.copy(), np.zeros(model.num_states, dtype=np.int32)
+        # Steps write into these two in turn.
+        self._buffers = (np.empty_like(V), np.empty_like(actions)), (V, actions)
+        if self._num_values:
+            self._values[steps] = self.listed(V)
+        self._done = _Done(0, V, actions, float(np.abs(V).max()), 0.0, 0.0)
+
+    @property
+    def num_done(self) -> int:
+        """How many steps are whole."""
+        return self._done.num_steps
+
+    @property
+    def error(self) -> float:
+        """Bounds the error of the values of any step so far."""
+        return self._done.error
 
     @property
     def V(self) -> NDArray[np.float64]:
         """The values of the step that was done last, of all states."""
-        return self._V
+        return self._done.V
 
     @property
     def overflows(self) -> bool:
         """Whether values are no numbers any more, or too large to compute with."""
-        return not self._size <= LARGEST_VALUE
+        return not (self._done.size <= LARGEST_VALUE and self._done.error < math.inf)
 
     def listed(self, vector: NDArray[Any]) -> NDArray[Any]:
         """Return the part of a vector that is of listed states, as a new array."""
@@ -150,27 +171,31 @@ class _Induction:
 
     def step(self) -> None:
         """Go one step back."""
-        step = self._objective.steps - self.num_done - 1
+        done = self._done
+        step = self._objective.steps - done.num_steps - 1
         engine = self._stages.engine(step)
-        engine.sweep(self._V, self._spare, self._actions)
-        size = engine.sup_norm(self._spare)
-        error = self._next_error(engine, max(self._size, size))
-        # Nothing below is long: what is done is done as a whole.
-        self._values[step if self._num_values > 1 else 0] = self.listed(self._spare)
-        self._policy[step if self._num_policies > 1 else 0] = self.listed(self._actions)
-        self._V, self._spare = self._spare, self._V
-        self._size, self._error_here = size, error
-        self._errors.append(error)
-        self.error = max(self.error, error)
-        self.num_done += 1
+        V, actions = self._buffers[done.num_steps % 2]
+        engine.sweep(done.V, V, actions)
+        size = engine.sup_norm(V)
+        error = self._next_error(engine, max(done.size, size))
+        if self._num_values:
+            self._values[step] = self.listed(V)
+        if self._num_policies:
+            self._policy[step] = self.listed(actions)
+        self._errors[step] = error
+        # Only now does the step count: Ctrl-C may come before or after it, but not within.
+        self._done = _Done(done.num_steps + 1, V, actions, size, error, max(done.error, error))
 
     def _next_error(self, engine: Engine, size: float) -> float:
         gamma, row_error = self._objective.gamma, engine.row_error
-        if not size <= LARGEST_VALUE:
+        # NaN is no size either.
+        if not (size <= LARGEST_VALUE and self._done.error < math.inf):
             return math.inf
         # Rows that miss 1 are taken for rounded ones: the bound covers those that were meant.
         rounding = engine.rounding(size) + gamma * row_error * size
-        return (gamma * (1 + row_error) * self._error_here + rounding) * (1 + 8 * UNIT_ROUNDOFF)
+        return (gamma * (1 + row_error) * self._done.error_here + rounding) * (
+            1 + 8 * UNIT_ROUNDOFF
+        )
 
     def result(
         self,
@@ -182,13 +207,16 @@ class _Induction:
         """Return what was found: all steps, or the last ones."""
         done, steps = self.num_done, self._objective.steps
         bound = math.inf if self.overflows else self.error
-        values = self._values[-(done + 1) :] if self._num_values > 1 else self._values
-        policy = (
-            self._policy[len(self._policy) - done :] if self._num_policies > 1 else self._policy
-        )
-        if done == 0:
-            policy = policy[:0]
-        size = float(np.abs(values).max(initial=0.0))
+        # Parts, not copies: there may be no room for both.
+        if self._num_values:
+            values = self._values[steps - done :]
+        else:
+            values = self.listed(self._done.V)[np.newaxis]
+        if self._num_policies:
+            policy = self._policy[steps - done :]
+        else:
+            policy = self.listed(self._done.actions).astype(np.int64)[np.newaxis][: min(done, 1)]
+        size = float(max(values.max(), -values.min()))
         target = max(request.atol or 0.0, (request.tol or 0.0) * size)
         if end is not None and done < steps:
             end = end[0], f"{end[1]}: these are the last {done:,} of {steps:,} steps"
@@ -200,15 +228,17 @@ class _Induction:
         elif end is None:
             end = Status.CONVERGED, f"exact but for rounding, which is at most {bound:.3g}"
         return SolveResult(
-            values=values.copy(),
-            policy=policy.copy(),
+            values=values,
+            policy=policy,
             bound=bound,
             # The policy's own values are as near to those computed as the optimum is.
             policy_bound=2 * bound,
             status=end[0],
             message=end[1],
             method=BACKWARD_INDUCTION,
-            reason=f"{self._objective}" if request.method == AUTO else "",
+            reason="the only one it takes: each step is swept once"
+            if request.method == AUTO
+            else "",
             objective=self._objective,
             num_iterations=done,
             num_sweeps=done,
@@ -217,7 +247,7 @@ class _Induction:
             seconds=clock.seconds(),
             history=record.history(done),
             proof={
-                "errors": np.array(self._errors[::-1]),
+                "errors": self._errors[steps - done :],
                 "ended": self.listed(self._model.terminal),
             },
         )

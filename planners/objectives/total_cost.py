@@ -26,7 +26,8 @@ from planners.kernels.compiling import interruptible
 from planners.kernels.threads import check_num_threads
 from planners.kernels.vectors import sup_norm
 from planners.linear.elimination import MOST_STATES
-from planners.objective import TotalCost
+from planners.objective import Discounted, TotalCost
+from planners.objectives.discounted import solve_discounted
 from planners.objectives.request import AUTO, DEFAULT_TOL, Request, check_method_of
 from planners.objectives.total_cost_iteration import PolicyIteration, ValueIteration
 from planners.objectives.total_cost_moves import MovesIteration
@@ -40,6 +41,9 @@ _OPTIONS = {
     "forest_policy_iteration": ("start", "num_sweeps"),
     "basin_aggregation": ("num_retraced",),
 }
+
+# What the discount misses 1 by, and the accuracy, of the first policy of a large model.
+_GAP, _ROUGH = 1e-4, 1e-3
 
 # Iterations before the first trial of a proof where nothing foretells what it comes to.
 _FIRST_TRIAL = 16
@@ -230,8 +234,36 @@ class _Run:
             return MovesIteration(
                 region, self._method, self._request.options, self._num_threads, self._clock.check
             )
-        kind = ValueIteration if self._method == "value_iteration" else PolicyIteration
-        return kind(self._places, self._places.breadth_first())
+        if self._method == "value_iteration":
+            return ValueIteration(self._places, self._places.breadth_first())
+        return PolicyIteration(self._places, self._first_rows())
+
+    def _first_rows(self) -> NDArray[np.int64]:
+        """Return a proper policy of places; in large models one that is likely to be good.
+
+        That is one for a discount near 1, but where it does not surely end.
+        """
+        region, places = self._region, self._places
+        nearest = places.breadth_first()
+        is_large = region.model.num_states > MOST_STATES
+        if not is_large or places.labels is not None or region.end_values.any():
+            return nearest
+        if not region.finite.all():
+            return nearest
+        seconds = self._request.time_limit
+        left = None if seconds is None else max(seconds - self._clock.seconds(), 1e-3)
+        found = solve_discounted(
+            region.table,
+            Discounted(1.0 - _GAP),
+            Request(tol=_ROUGH, time_limit=left, num_threads=self._num_threads),
+        )
+        if found.status == Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        actions = np.zeros(region.model.num_states, dtype=np.int64)
+        actions[: len(found.policy)] = found.policy
+        rows = np.arange(len(actions)) * region.model.num_actions + actions
+        rows[nearest < 0] = -1
+        return np.where(places.arriving(rows), rows, nearest)
 
     def _is_due(self, whole: _Whole, iteration: _Iteration) -> bool:
         """Whether the tolerance may be met before the method has settled."""
@@ -250,7 +282,10 @@ class _Run:
 
     def _bounds(self, whole: _Whole, *, thorough: bool) -> Bounds:
         assert self._proof is not None
-        bounds = self._proof.bounds(whole.V, whole.policy(), thorough=thorough)
+        goal = math.inf
+        if self._budget.has_tolerance:
+            goal = self._budget.target(sup_norm(whole.V))
+        bounds = self._proof.bounds(whole.V, whole.policy(), thorough=thorough, goal=goal)
         self._num_certificate_sweeps += bounds.num_sweeps
         return bounds
 
@@ -263,7 +298,7 @@ class _Run:
             return None
         target = self._budget.target(sup_norm(whole.V))
         if bound <= target:
-            return Status.CONVERGED, "converged"
+            return Status.CONVERGED, f"bound {bound:.3g} <= {target:.3g}"
         if not settled:
             return None
         if bounds.spoiler >= 0:
@@ -294,10 +329,11 @@ class _Run:
         values = self._values(whole.V)
         bound, policy_bound = bounds.bound, bounds.policy_bound
         status, message = end
-        is_met = self._budget.has_tolerance and bound <= self._budget.target(sup_norm(whole.V))
+        target = self._budget.target(sup_norm(whole.V))
+        is_met = self._budget.has_tolerance and bound <= target
         if is_met and status is not Status.INTERRUPTED:
             # A status never contradicts a bound.
-            status, message = Status.CONVERGED, "converged"
+            status, message = Status.CONVERGED, f"bound {bound:.3g} <= {target:.3g}"
         self._record.settle(bound)
         policy = _with_any(region, bounds.policy)
         return SolveResult(

@@ -177,7 +177,12 @@ class Proof:
         return 1.0001 * alpha, 1.0001 * beta + 0.001
 
     def bounds(
-        self, V: NDArray[np.float64], policy: NDArray[np.int64] | None, *, thorough: bool = True
+        self,
+        V: NDArray[np.float64],
+        policy: NDArray[np.int64] | None,
+        *,
+        thorough: bool = True,
+        goal: float = math.inf,
     ) -> Bounds:
         """Return what can be certified of values and a policy.
 
@@ -190,6 +195,8 @@ class Proof:
             the first best one for V.
         thorough : bool
             Whether a bound below may take policy iterations.
+        goal : float
+            A distance of the bounds from V that is small enough.
         """
         region = self._region
         begun = self.num_sweeps
@@ -199,8 +206,9 @@ class Proof:
             policy = np.where(region.inside, actions, -1).astype(np.int64)
         else:
             first = self._least(V)
-        lower, spoiler = self._lower(V, policy, first, thorough)
-        steps, upper = self._upper(V, policy)
+        goal = goal if thorough else math.inf
+        lower, spoiler = self._lower(V, policy, first, thorough, goal)
+        steps, upper = self._upper(V, policy, goal)
         lower = lower.copy() if lower is V else lower
         upper = upper.copy() if upper is V else upper
         for array in (lower, upper):
@@ -236,6 +244,7 @@ class Proof:
         policy: NDArray[np.int64],
         first: tuple[float, int],
         thorough: bool,
+        goal: float,
     ) -> tuple[NDArray[np.float64], int]:
         """Return L, and a state that there is none for, or -1; ``first`` was said of V."""
         value, state = first
@@ -244,24 +253,29 @@ class Proof:
         if not value > -math.inf:
             return np.full_like(V, -np.inf), state
         N = self._of_multiple(V)
-        if N is not None:
-            found, state = self._lowered(V, N, -value)
-            if found is not None:
+        found: NDArray[np.float64] | None = None
+        if N is not None and self.multiple is not None:
+            found, state = self._lowered(V, N, -value, self.multiple[0])
+            if found is not None and float((V - found).max()) <= goal:
                 return found, -1
-        elif thorough:
-            found, state = self._lowered_near_the_best(V, policy, -value)
-            if found is not None:
-                return found, -1
-        return np.full_like(V, -np.inf), state
+        # A step that costs next to nothing makes the multiple large.
+        if thorough and (N is None or goal < math.inf):
+            other, state = self._lowered_near_the_best(V, policy, -value)
+            if other is not None and (found is None or other.sum() > found.sum()):
+                found = other
+        return (np.full_like(V, -np.inf), state) if found is None else (found, -1)
 
     def _lowered(
-        self, V: NDArray[np.float64], N: NDArray[np.float64], missing: float
+        self, V: NDArray[np.float64], N: NDArray[np.float64], missing: float, alpha: float = 0.0
     ) -> tuple[NDArray[np.float64] | None, int]:
-        """Return ``V - d N`` that satisfies all inequalities, or None and a state that does not."""
+        """Return ``V - d N`` that satisfies all inequalities, or None and a state that does not.
+
+        ``alpha`` is that of N where it is a multiple of V.
+        """
         amount, state = _AMPLE * missing, -1
-        alpha = 0.0 if self.multiple is None else self.multiple[0]
         for trial in range(_MOST_TRIALS):
-            L = V - amount / (1.0 + alpha * amount) * N
+            with np.errstate(over="ignore"):  # what is infinite is no bound
+                L = V - amount / (1.0 + alpha * amount) * N
             value, state = self._least(L)
             if value >= 0.0:
                 return L, -1
@@ -355,26 +369,36 @@ class Proof:
         return rows
 
     def _upper(
-        self, V: NDArray[np.float64], policy: NDArray[np.int64]
+        self, V: NDArray[np.float64], policy: NDArray[np.int64], goal: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return N and U; infinite where there is no proof."""
-        infinite = np.full_like(V, np.inf)
         N = self._of_multiple(V)
+        if N is not None and self._counts_steps(N, policy):
+            U = self._raised(V, N, policy)
+            if U is not None and float((U - V).max()) <= goal:
+                return N, U
+        N = self._steps(policy)
         if N is None or not self._counts_steps(N, policy):
-            N = self._steps(policy)
-            if N is None or not self._counts_steps(N, policy):
-                return np.zeros_like(V), infinite
+            return np.zeros_like(V), np.full_like(V, np.inf)
+        U = self._raised(V, N, policy)
+        return N, np.full_like(V, np.inf) if U is None else U
+
+    def _raised(
+        self, V: NDArray[np.float64], N: NDArray[np.float64], policy: NDArray[np.int64]
+    ) -> NDArray[np.float64] | None:
+        """Return ``V + d N`` that satisfies the inequalities of a policy, None if that fails."""
         U, amount = V, 0.0
         for trial in range(_MOST_TRIALS):
             self.num_sweeps += 1
             value = self._inequalities.most(policy, U).value
             if value <= 0.0:
-                return N, U
+                return U
             if not value < math.inf:
                 break
             amount = _more(max(amount, value), trial, V)
-            U = V + amount * N
-        return N, infinite
+            with np.errstate(over="ignore"):  # what is infinite is no bound
+                U = V + amount * N
+        return None
 
     def _counts_steps(self, N: NDArray[np.float64], policy: NDArray[np.int64]) -> bool:
         """Whether N falls by 1/2 at least with each step of the policy."""

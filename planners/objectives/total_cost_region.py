@@ -328,7 +328,15 @@ class Places:
         return order[np.flatnonzero(np.diff(self.labels[order], prepend=-1))]
 
     def mark_below(self, V: NDArray[np.float64], level: float, marked: NDArray[np.bool_]) -> int:
-        """Mark the rows whose ``c + P V - V`` may be below a level; return how many are new."""
+        """Mark the rows whose ``c + P V - V`` may be below a level; return how many are new.
+
+        Parameters
+        ----------
+        V : ndarray of float, shape (S,)
+        level : float
+        marked : ndarray of bool, shape (S, A)
+            Those that are marked already are not looked at.
+        """
         found = self._over_states(
             improvement.mark_below, self._tables, self.usable, readonly(V), level, marked
         )

@@ -23,9 +23,8 @@ scenario B, whose settings and events these are:
 - The objective is the mean profit per period, without a discount, by value iteration from V = 0
   (theirs starts at the expected revenue) until V_{n+1} - V_n is the same in all states to 1e-4.
 
-That is what runs here by default, with a bound: whatever V is, min(TV - V) <= g* <= max(TV - V) for
-the optimal mean cost g* (Odoni 1969; Puterman, "Markov Decision Processes", theorem 8.5.5), each
-end widened by the rounding of a sweep.  With ``--gamma`` it is `planners.solve`.
+That is what `planners.solve` answers here by default, as an `AverageCost` to within half of 1e-4;
+with ``--gamma`` it is asked for discounted costs.
 
 As an `EventMDP` a period has two stages, which is all of the speed: first B sells out or leaves
 what it leaves, then A sells, from a point (stock of A, what is left of B, order).  The first sums
@@ -50,8 +49,6 @@ from scipy import stats
 
 import planners
 from aggmaze import EventMDP, EventStage
-from planners.event_engine import EventEngine
-from planners.kernels.pieces import UNIT_ROUNDOFF
 
 #: Units of demand that are told apart; beyond, the chance is below that of rounding.
 MOST_DEMAND = 200
@@ -269,59 +266,6 @@ def two_products(case: Instance) -> EventMDP:
     )
 
 
-@dataclass(frozen=True)
-class MeanCost:
-    """What value iteration without a discount found.
-
-    Parameters
-    ----------
-    low, high : float
-        The optimal mean cost of a period is between them.
-    num_sweeps : int
-    converged : bool
-        Whether the last change of V was the same in all states to `SPAN`.
-    """
-
-    low: float
-    high: float
-    num_sweeps: int
-    converged: bool
-
-
-def mean_cost(model: EventMDP, num_threads: int, time_limit: float, *, loud: bool) -> MeanCost:
-    """Run value iteration without a discount until V changes by the same in all states.
-
-    Parameters
-    ----------
-    model : EventMDP
-    num_threads : int
-    time_limit : float
-        Seconds, looked at after each sweep.
-    loud : bool
-        Whether each sweep is printed.
-    """
-    engine = EventEngine(model, 1.0, num_threads)
-    V, image = np.zeros(model.num_states), np.empty(model.num_states)
-    low, high, num_sweeps = -math.inf, math.inf, 0
-    started = time.perf_counter()
-    while high - low >= SPAN and time.perf_counter() - started < time_limit:
-        sweep = engine.sweep(V, image)
-        num_sweeps += 1
-        max_value = max(engine.sup_norm(V), engine.sup_norm(image))
-        slack = engine.rounding(max_value) + engine.row_error * max_value
-        slack += UNIT_ROUNDOFF * sweep.residual
-        low, high = sweep.residual_low - slack, sweep.residual_high + slack
-        V, image = image, V
-        if loud:
-            seconds = time.perf_counter() - started
-            print(
-                f"sweep {num_sweeps}: mean profit in [{-high:.9g}, {-low:.9g}], {seconds:.1f} s, "
-                f"{time.process_time():.1f} s of processors",
-                flush=True,
-            )
-    return MeanCost(low, high, num_sweeps, high - low < SPAN)
-
-
 def main() -> None:
     """Solve an instance and print what it took."""
     parser = argparse.ArgumentParser(description="Two perishable products without a table.")
@@ -342,31 +286,30 @@ def main() -> None:
     model.validate()
     print(f"checked in {time.perf_counter() - checked:.1f} s", flush=True)
     threads, limit, loud = arguments.num_threads, arguments.time_limit, not arguments.quiet
-    if arguments.gamma is None:
-        found = mean_cost(model, threads, limit, loud=loud)
-        print(
-            f"{'converged' if found.converged else 'stopped short'} after {found.num_sweeps} "
-            f"sweeps: mean profit in [{-found.high:.9g}, {-found.low:.9g}]"
-        )
+
+    def tell(progress: planners.Progress) -> None:
+        if loud:
+            print(
+                f"sweep {progress.iteration}: bound {progress.bound:.3g}, "
+                f"{progress.seconds:.1f} s, {time.process_time():.1f} s of processors",
+                flush=True,
+            )
+
+    average = arguments.gamma is None
+    result = planners.solve(
+        model,
+        objective=planners.AverageCost() if average else planners.Discounted(arguments.gamma),
+        atol=SPAN / 2 if average else None,
+        tol=None if average else arguments.tol,
+        num_threads=threads,
+        time_limit=limit,
+        callback=tell,
+    )
+    print(result, result.message)
+    if average:
+        low, high = -result.upper.max(), -result.lower.min()
+        print(f"mean profit in [{low:.9g}, {high:.9g}] after {result.num_sweeps} sweeps")
     else:
-
-        def tell(progress: planners.Progress) -> None:
-            if loud:
-                print(
-                    f"sweep {progress.iteration}: bound {progress.bound:.3g}, "
-                    f"{progress.seconds:.1f} s, {time.process_time():.1f} s of processors",
-                    flush=True,
-                )
-
-        result = planners.solve(
-            model,
-            gamma=arguments.gamma,
-            tol=arguments.tol,
-            num_threads=threads,
-            time_limit=limit,
-            callback=tell,
-        )
-        print(result, result.message)
         print(
             f"max|V| {np.abs(result.values).max():.6g}, bound {result.bound:.3g}, policy bound "
             f"{result.policy_bound:.3g}, sweeps {result.num_sweeps} and "

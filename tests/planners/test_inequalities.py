@@ -153,3 +153,16 @@ def test_threads_change_nothing():
     policy = rng.integers(0, 3, n)
     assert one.most(policy, V) == two.most(policy, V)
     assert (one.backup(V)[0] == two.backup(V)[0]).all()
+
+
+def test_what_is_wrong_by_less_than_the_least_number_is_wrong() -> None:
+    P = np.zeros((3, 1, 3))
+    P[0, 0, [2, 1]] = [0.24999999992479294, 0.7499999997743788]
+    P[1, 0, 1] = P[2, 0, 2] = 1
+    costs = np.array([[-1e-310], [0.0], [0.0]])
+    model = TabularMDP.from_matrices(P, costs=costs, terminal=[])
+    V = np.array([-7.5e-311, 0.0, 1e-310])
+    exact = exact_row(model, 0, 0, V)
+    assert -Fraction(1, 10**324) < exact < 0
+    assert Inequalities(model).least(V).value < 0.0
+    assert Inequalities(model).most(np.array([0, -1, -1]), V).value == 0.0

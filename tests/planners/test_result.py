@@ -45,6 +45,10 @@ def assert_same(first: SolveResult, second: SolveResult) -> None:
         if name == "history":
             for column, array in vars(value).items():
                 assert_same_array(array, getattr(other, column))
+        elif name == "proof":
+            assert list(value) == list(other)
+            for part, array in value.items():
+                assert_same_array(array, other[part])
         elif isinstance(value, np.ndarray):
             assert_same_array(value, other)
         else:
@@ -127,6 +131,8 @@ def test_files_hold_no_pickle(saved: Path) -> None:
         "values",
         "policy",
         "labels",
+        "proof_allowance",
+        "proof_ended",
         *(f"history_{name}" for name in vars(RESULT.history)),
     }
 

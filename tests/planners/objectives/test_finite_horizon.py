@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 import planners
 from aggmaze import EventMDP, MoveMDP
 from planners import FiniteHorizon
+from planners.objectives.finite_horizon import _Induction
 from planners.stages import Stages
 from tests.planners import exact
 from tests.planners.objectives_fuzz import draw_model
@@ -78,11 +81,19 @@ def test_stages_are_costs_or_models() -> None:
     assert planners.rollout(model, by_models, episodes=3).promised is None
 
 
+def test_an_end_stays_one_at_every_stage() -> None:
+    model = MoveMDP([[1], [0]], [[1.0], [np.inf]]).validate()
+    asked = FiniteHorizon(1, 1.0, [-2.5, 0.0], lambda t: np.array([[1.0], [0.0]]))
+    result = planners.solve(model, objective=asked)
+    assert result.values.tolist() == [[1.0, 0.0], [-2.5, 0.0]]
+
+
 def test_stages_of_moves() -> None:
     model = MoveMDP([[0, 0], [0, 2], [1, 2]], [[np.inf, np.inf], [1.0, 2.0], [1.0, 3.0]], p=0.8)
     costs = np.array([[7.0, 7.0], [2.0, 1.0], [0.5, 0.25]])
     asked = FiniteHorizon(3, stages=lambda t: costs)
-    other = MoveMDP(model.successors, np.where(model.action_mask, costs, np.inf), p=0.8)
+    there = np.isfinite(model.move_costs)
+    other = MoveMDP(model.successors, np.where(there, costs, np.inf), p=0.8)
     result = planners.solve(model, objective=asked)
     np.testing.assert_allclose(result.values, exactly([other] * 3, asked), atol=1e-14)
 
@@ -176,6 +187,44 @@ def test_what_is_whole_when_it_is_stopped(how: str) -> None:
     assert part.num_iterations == 4
 
 
+@pytest.mark.parametrize("keep", ["all", "policy", "values", "first"])
+def test_a_step_counts_as_a_whole_or_not_at_all(keep: str, monkeypatch: Any) -> None:
+    costs = np.where(planners.as_model(LAKE).terminal, 0.0, 1.0)
+    asked = FiniteHorizon(4, 0.9, costs)
+    whole = planners.solve(LAKE, objective=asked)
+    listed, interrupted = _Induction.listed, set()
+
+    def stopping_at(call: int) -> Callable[[Any, Any], Any]:
+        calls = itertools.count(1)
+
+        def stopping(self: Any, vector: Any) -> Any:
+            if next(calls) == call:
+                raise KeyboardInterrupt
+            return listed(self, vector)
+
+        return stopping
+
+    for call in itertools.count(1):
+        monkeypatch.setattr(_Induction, "listed", stopping_at(call))
+        try:
+            part = planners.solve(LAKE, objective=asked, keep=keep)
+        except KeyboardInterrupt:
+            continue  # before the first step, or after the last
+        if part.status == "converged":
+            break
+        done = part.num_iterations
+        interrupted.add(done)
+        rows = done + 1 if keep in ("all", "values") else 1
+        np.testing.assert_array_equal(part.values, whole.values[4 - done :][:rows])
+        rows = done if keep in ("all", "policy") else min(done, 1)
+        np.testing.assert_array_equal(part.policy, whole.policy[4 - done :][:rows])
+        assert part.proof is not None
+        assert whole.proof is not None
+        np.testing.assert_array_equal(part.proof["errors"], whole.proof["errors"][4 - done :])
+        assert part.bound == part.proof["errors"].max()
+    assert interrupted == (set() if keep == "first" else {0, 1, 2, 3})
+
+
 def test_the_time_limit() -> None:
     result = planners.solve(LAKE, objective=FiniteHorizon(10), time_limit=1e-9)
     assert result.status == "stopped_short"
@@ -188,6 +237,15 @@ def test_costs_beyond_float64() -> None:
     assert result.status == "stopped_short"
     assert result.bound == np.inf
     assert "beyond what float64 can hold" in result.message
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1e-10, 1.0])
+def test_terminal_costs_beyond_float64(gamma: float) -> None:
+    # Values that a discount makes small again come of numbers that are too large all the same.
+    model = planners.as_model((P, R))
+    result = planners.solve(model, objective=FiniteHorizon(3, gamma, [1e305, 0.0, 0.0]))
+    assert result.status == "stopped_short"
+    assert result.bound == np.inf
 
 
 def test_threads_change_nothing() -> None:
@@ -240,6 +298,17 @@ def test_what_is_promised_is_got() -> None:
     assert rolled.promised == pytest.approx(-result.values[0, 0])
     error = 4 * rolled.discounted_returns.std() / np.sqrt(2000)
     assert rolled.discounted_returns.mean() == pytest.approx(rolled.promised, abs=error)
+
+
+def test_policies_of_observations_pay_what_ending_costs() -> None:
+    # Along the upper edge for ever.
+    costs = np.where(planners.as_model(LAKE).terminal, 0.0, 1.0)
+    asked = FiniteHorizon(6, 0.5, costs)
+    for policy in (lambda observation: 3, np.full(16, 3)):
+        rolled = planners.rollout(LAKE, policy, episodes=4, objective=asked)
+        assert rolled.discounted_returns is not None
+        assert rolled.discounted_returns.tolist() == [-(0.5**6)] * 4
+        assert rolled.returns.tolist() == [0.0] * 4
 
 
 def test_saved_and_loaded(tmp_path: Any) -> None:
