@@ -1,9 +1,8 @@
 """Check what a certificate claims of a model: numpy only, nothing of this project.
 
-``python3 scripts/check_certificate.py model.npz certificate.npz``, with a model that ``save_model``
-wrote, ends with 0 if all is proved, else says where not.  Each claim is that x >= 0, or x <= 0, in
-x(s,a) = c(s,a) + gamma sum_s' P(s'|s,a) W(s') - V(s) - g(s), rows of P divided by their sums, with
-a bound on the rounding; in fractions where that leaves the sign open.
+``check_certificate.py model.npz certificate.npz``, of what ``save_model`` wrote, ends with 0 if all
+is proved.  Each claim is that x >= 0, or x <= 0, in c(s,a) + gamma sum_s' P(s'|s,a) W(s') - V(s) -
+g(s), rows of P divided by their sums, safe from rounding; in fractions where the sign is open.
 """
 
 import json
@@ -37,10 +36,7 @@ class Model:
         self._of_state = lambda rows: np.bincount(self.states, rows)[self.states]  # their sum
         _need((self.counts > 0) & (p >= 0).all() & (to >= 0).all(), "the model is one")
         self.p[self.starts[self.counts == 1]] = 1.0
-
-    def _may(self, outcomes):  # whether each row may have one that is marked
-        found = self._sums(outcomes * 1.0)
-        return (self._of_state(found) if self.chance < 1 else found) > 0
+        self.may = lambda o: (self._of_state if self.chance < 1 else np.asarray)(self._sums(o)) > 0
 
     def check(self, claim, rows, sign, V, W=None, gamma=1.0, gain=0.0, pays=1, ends=0.0):
         """Go on if sign x >= 0 in the rows, or one of each state; sign V <= sign ends in ends."""
@@ -50,7 +46,6 @@ class Model:
         step = after - here
         mean = gamma * (self._sums(self.p * step) / total)
         size = gamma * (self._sums(self.p * abs(step)) / total)
-        # A step to a sole outcome may be exact, and then nothing is rounded.
         exact = ((here + step == after) & (after - step == here))[self.starts] & (gamma == 1)
         x = self.costs * pays + mean
         error = np.where(exact & (self.counts == 1), 0, 2 * self.counts + 6) * size
@@ -68,10 +63,8 @@ class Model:
         error += abs(x) * (gain[s] != 0)
         least = min(abs(one[one != 0]).min(initial=1) for one in (W, self.costs, self.p))
         lost = 0 if least * (gamma or 1) * self.chance > 1e-60 else 2.0**-900  # in products near 0
-        if rows is None:
-            most = np.full(self.size, -np.inf)
-            np.maximum.at(most, s, sign * x)
-            rows = ~(sign * x < most[s])
+        if rows is None:  # the best of each state
+            rows = np.bincount(np.lexsort((-sign * x, s))[np.unique(s, True)[1]], None, len(s)) > 0
         for row in np.flatnonzero(rows & ~(sign * x >= 1.01 * 2**-53 * error + lost)):
             if sign * self._exactly(row, V, W, gamma, gain, pays) < 0:
                 raise ArithmeticError(f"{claim}: not in state {s[row]}, action {self.actions[row]}")
@@ -95,10 +88,12 @@ def _need(holds, claim):  # in every state; what is no number holds nothing
 
 def prove(model, head, arrays):
     """Go on if all that the certificate claims is true."""
-    kind, gamma, s, size = head["objective"], head["gamma"], model.states, model.size
+    kind, gamma, steps = head["objective"], head["gamma"], head.get("steps", 0)
+    s, size = model.states, model.size
     for name, array in arrays.items():
         right = array.dtype.kind == "i" if name in ("policy", "layers") else array.dtype == "f8"
-        _need(np.array(right and array.shape[-1] == size - model.added), f"{name} has an entry")
+        shape = [steps + (name != "policy")] * (kind == "horizon") + [size - model.added]
+        _need(np.array(right and list(array.shape) == shape), f"{name} has an entry")
         arrays[name] = np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, model.added)])
 
     def sides(policy, where):
@@ -110,7 +105,7 @@ def prove(model, head, arrays):
         (_, every, _), (_, mine, _) = sides(arrays["policy"], ~model.ends)
         for name, rows in ("lower", every), ("upper", None), ("policy_upper", mine):
             model.check(name, rows, 1 if name == "lower" else -1, arrays[name], None, gamma)
-    elif kind == "horizon" and 0 <= gamma <= 1 and len(arrays["policy"]) == head["steps"]:
+    elif kind == "horizon" and 0 <= gamma <= 1:
         left = arrays["lower"][-1]
         _need((left == arrays["upper"][-1]) & ~(model.ends & (left != 0)), "the end of the horizon")
         for t, policy in enumerate(arrays["policy"]):
@@ -125,12 +120,17 @@ def prove(model, head, arrays):
         _need(np.array(kind == "total" and gamma == 1), f"{kind} is known, with gamma {gamma}")
         layers, ends, here, to = arrays["layers"], model.ends, model.here, model.to
         lost, inside, dead, cost = layers > 0, (layers == 0) & ~ends, layers < 0, head["dead_ends"]
-        drops, leaves = model._may(lost[to] & (layers[to] < layers[here])), model._may(lost[to])
-        moves = model._may(layers[to] != layers[here])
+        order, arrives, found = np.argsort(to), ends | dead | lost, np.flatnonzero(ends).tolist()
+        before = np.split(here[order], np.searchsorted(to[order], np.arange(1, size)))
+        for state in found:  # which grows by those from which one can get to an end
+            found += before[state][~arrives[before[state]]].tolist()
+            arrives[before[state]] = True
+        drops, leaves = model.may(lost[to] & (layers[to] < layers[here])), model.may(lost[to])
+        moves = model.may(layers[to] != layers[here])
         _, (_, rows, _) = sides(arrays["policy"], inside)
         bad = np.bincount(s[np.where(inside[s], rows & leaves, moves & ~drops)], minlength=size) > 0
-        _need((layers > -2) & ~(ends & (layers != 0)) & ~bad, "layers")
-        _need(~lost | (arrays["upper"] == np.inf), "upper, which is infinite")
+        bad |= (ends & (layers != 0)) | ~arrives | (lost & (arrays["upper"] != np.inf))
+        _need(~bad & ~(dead if cost == "infinite" else lost), "layers")
         model.ends = ~inside
         model.check("steps", rows, -1, np.where(inside, arrays["steps"], 0.0), gain=-0.5, pays=0)
         known = np.where(dead, np.nan if cost == "infinite" else cost, 0.0)

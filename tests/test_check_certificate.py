@@ -264,6 +264,53 @@ def test_states_that_are_called_lost_or_dead(tmp_path: Path) -> None:
     refuted(model, head | {"dead_ends": "infinite"}, arrays, tmp_path)
 
 
+def test_dead_ends_that_are_called_something_else(tmp_path: Path) -> None:
+    # State 1 ends, or leads to 2, from which 3 follows; neither of these gets to an end.
+    P = np.zeros((4, 2, 4))
+    P[0, :, 0] = P[1, 0, 0] = P[1, 1, 2] = P[2, :, 3] = P[3, :, 3] = 1
+    costs = np.array([[0, 0], [9, 1], [1, 1], [1, 1]])
+    model = TabularMDP.from_matrices(P, costs=costs, terminal=[True] + 3 * [False])
+    head, arrays = certificate(model, TotalCost(dead_ends=3.5), tmp_path)
+    assert arrays["layers"].tolist() == [0, 0, -1, -1]
+    assert arrays["lower"].tolist() == [0, 4.5, 3.5, 3.5]
+    # Lost for ever at no finite cost, though dead ends have one.
+    lost = arrays | {"layers": np.array([0, 0, 1, 1])}
+    for name in ("lower", "upper"):
+        lost[name] = np.array([0, 9, np.inf, np.inf])
+    refuted(model, head, lost | {"policy": np.zeros(4, dtype=np.int64)}, tmp_path)
+    # Dead one step later than it is: what leads to it would cost another step.
+    late = arrays | {"layers": np.array([0, 0, 0, -1]), "steps": np.array([0.0, 2, 1, 0])}
+    for name in ("lower", "upper"):
+        late[name] = np.array([0, 5.5, 4.5, 3.5])
+    refuted(model, head, late, tmp_path)
+    # And where dead ends have no cost there are none.
+    refuted(model, head | {"dead_ends": "infinite"}, arrays, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["lower", "upper"])
+def test_a_horizon_that_ends_twice(name: str, tmp_path: Path) -> None:
+    head, arrays = certificate(LAKE, FiniteHorizon(3), tmp_path)
+    # All but the last row is right from the last but one on, which nothing holds.
+    shift = np.where(planners.as_model(LAKE).terminal, 0.0, 100.0 if name == "lower" else -100.0)
+    more = np.concatenate([arrays[name] + shift, arrays[name][-1:]])
+    refuted(LAKE, head, arrays | {name: more}, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_another_shape_or_type(kind: str, tmp_path: Path) -> None:
+    model, asked = ASKED[kind]
+    head, arrays = certificate(model, asked, tmp_path)
+    for name, array in arrays.items():
+        others = [array[np.newaxis], array[..., np.newaxis], np.concatenate([array, array])]
+        if array.dtype == np.float64:
+            others += [array.astype(np.float32), array.astype(complex), array.astype(np.longdouble)]
+            others += [np.where(np.isfinite(array), array, 0.0).astype(np.int64)]
+        else:
+            others += [array.astype(np.float64)]
+        for other in others:
+            refuted(model, head, arrays | {name: other}, tmp_path)
+
+
 def test_a_policy_that_never_ends(tmp_path: Path) -> None:
     model = circles()
     head, arrays = certificate(model, TotalCost(), tmp_path)
