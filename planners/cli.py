@@ -800,7 +800,9 @@ def _drawn(env_id: str, layout: aggmaze.Layout, model: Model, result: SolveResul
     if isinstance(result.objective, FiniteHorizon):
         return plot_plan(layout, result.values[0], result.policy[0], title=title)
     path = greedy_path(model, result.policy, int(np.argmax(model.initial)))
-    return plot_plan(layout, result.values, result.policy, path, title=title)
+    average = isinstance(result.objective, AverageCost)
+    label = "mean cost of a step" if average else "cost-to-go"
+    return plot_plan(layout, result.values, result.policy, path, title=title, label=label)
 
 
 def _result_rows(env_id: str, model: Model, result: SolveResult) -> Rows:

@@ -41,6 +41,7 @@ def plot_plan(
     path: NDArray[np.int64] | None = None,
     *,
     title: str = "",
+    label: str = "cost-to-go",
 ) -> Figure:
     """Draw costs-to-go as colours, the policy as arrows, and a path.
 
@@ -55,6 +56,8 @@ def plot_plan(
     path : ndarray of int, optional
         States in order.
     title : str
+    label : str
+        What the values are, beside the scale of colours.
     """
     array = np.asarray(values, dtype=np.float64)
     num_states = math.prod(layout.grid.shape)
@@ -92,7 +95,7 @@ def plot_plan(
         shrink=0.85,
         extend="max" if infinite.any() else "neither",
     )
-    bar.set_label("cost-to-go (grey: without limit)" if infinite.any() else "cost-to-go")
+    bar.set_label(f"{label} (grey: without limit)" if infinite.any() else label)
     return figure
 
 
