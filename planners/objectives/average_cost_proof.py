@@ -35,6 +35,8 @@ from planners.policy_gains import with_whole_rows
 
 Vector = NDArray[np.float64]
 
+_TINY = float(np.finfo(np.float64).tiny)
+
 # Policies that are tried for a total cost at most, and how often a margin is made larger.
 _MOST_POLICIES, _MOST_MARGINS = 200, 6
 # What rounding takes of an inequality is made up for so many times over; how often actions are
@@ -170,7 +172,7 @@ class Assembly:
         if self._slip_costs is not None:
             # The sums of moves have costs in them, and the weights of the table are rounded.
             room = 64 * (self.model.num_actions + 2) * UNIT_ROUNDOFF
-            error = 16 * error + room * self._slip_costs
+            error = (16 + self.model.num_actions) * error + room * self._slip_costs
         return x, error
 
     def _unknown(self, bias: Vector) -> Bounds:
@@ -513,7 +515,8 @@ def rows_of(model: TabularMDP, bias: Vector, costs: Vector | None = None) -> tup
     matrix, shape = model.transitions, model.costs.shape
     num_rows = matrix.shape[0]
     row_of_entry = np.repeat(np.arange(num_rows), np.diff(matrix.indptr))
-    terms = matrix.data * (bias[matrix.indices] - bias[row_of_entry // shape[1]])
+    steps = bias[matrix.indices] - bias[row_of_entry // shape[1]]
+    terms = matrix.data * steps
     sums = np.bincount(row_of_entry, weights=matrix.data, minlength=num_rows)
     sums = np.where(sums > 0, sums, 1.0)
     means, sizes = (
@@ -523,8 +526,10 @@ def rows_of(model: TabularMDP, bias: Vector, costs: Vector | None = None) -> tup
     x = np.where(model.action_mask, model.costs if costs is None else costs, 0.0)
     x += means.reshape(shape)
     lengths = np.diff(matrix.indptr).reshape(shape)
-    error = (2 * lengths + 8) * UNIT_ROUNDOFF * sizes.reshape(shape)
-    return x, np.where(sizes.reshape(shape) > 0, error + UNIT_ROUNDOFF * np.abs(x), 0.0)
+    error = (2 * lengths + 8) * UNIT_ROUNDOFF * sizes.reshape(shape) + UNIT_ROUNDOFF * np.abs(x)
+    # Products of what is not 0 may be.
+    moved = np.bincount(row_of_entry, (matrix.data > 0) & (steps != 0), num_rows) > 0
+    return x, np.where(moved.reshape(shape), error + _TINY, 0.0)
 
 
 def _rounded(gains: Vector, fineness: float, sign: float) -> Vector:
