@@ -461,7 +461,8 @@ class _TableProblem(_Problem):
         """Return certified bounds of all states."""
         if self._assembly is None:
             return bounds_of_whole(self._sweeps, best.bias)
-        return self._assembly.bounds(self._everywhere(best.bias), fineness)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is infinite is no bound
+            return self._assembly.bounds(self._everywhere(best.bias), fineness)
 
     def _everywhere(self, bias: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return relative values of all states: 0 outside of components."""

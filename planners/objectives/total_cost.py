@@ -22,6 +22,7 @@ from aggmaze.models.tabular import TabularMDP
 from planners.adapters import as_model
 from planners.auto import choose
 from planners.budget import Budget, Clock, OutOfTimeError
+from planners.chain_costs import NoTotalError
 from planners.kernels.compiling import interruptible
 from planners.kernels.threads import check_num_threads
 from planners.kernels.vectors import sup_norm
@@ -89,7 +90,13 @@ def solve_total_cost(model_or_env: Any, objective: TotalCost, request: Request) 
             "model.to_tabular()"
         )
     run = _Run(model, objective, request)
-    return run.result()
+    try:
+        return run.result()
+    except NoTotalError as error:
+        raise ValueError(
+            f"the model is too much for float64: {error}; an end may be too unlikely, or costs too "
+            "large"
+        ) from error
 
 
 class _Iteration(Protocol):
@@ -285,7 +292,8 @@ class _Run:
         goal = math.inf
         if self._budget.has_tolerance:
             goal = self._budget.target(sup_norm(whole.V))
-        bounds = self._proof.bounds(whole.V, whole.policy(), thorough=thorough, goal=goal)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is infinite is no bound
+            bounds = self._proof.bounds(whole.V, whole.policy(), thorough=thorough, goal=goal)
         self._num_certificate_sweeps += bounds.num_sweeps
         return bounds
 
@@ -441,7 +449,8 @@ def total_costs(
     while not iteration.step():
         pass
     proof = Proof(region, lambda: places, num_threads, checkpoint)
-    bounds = proof.bounds(iteration.V, places.policy(iteration.rows))
+    with np.errstate(over="ignore", invalid="ignore"):  # what is infinite is no bound
+        bounds = proof.bounds(iteration.V, places.policy(iteration.rows))
     steps, spoiler = bounds.steps, bounds.spoiler
     if steps_of_all:
         steps, spoiler_of_steps = proof.steps_of_all()
