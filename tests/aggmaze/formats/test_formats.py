@@ -722,9 +722,18 @@ class TestQuantEcon:
         dense = np.stack([M.toarray() for M in P], axis=1)
         np.testing.assert_array_equal(ddp.Q.toarray(), dense[mask])
 
-    @pytest.mark.parametrize("gamma", [1.0, -0.1, np.nan, None, True])
-    def test_discounts_that_are_none(self, gamma: Any) -> None:
-        with pytest.raises(ValueError, match=r"gamma must be in \[0, 1\), got"):
+    @pytest.mark.parametrize(
+        ("gamma", "error"),
+        [
+            (1.1, ValueError),
+            (-0.1, ValueError),
+            (np.nan, ValueError),
+            (None, TypeError),
+            (True, TypeError),
+        ],
+    )
+    def test_discounts_that_are_none(self, gamma: Any, error: type[Exception]) -> None:
+        with pytest.raises(error, match=r"gamma must be (in|a number in) \[0, 1\], got"):
             MoveMDP([[0]], [[1.0]]).to_quantecon(gamma)
 
 
