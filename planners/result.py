@@ -277,6 +277,8 @@ class SolveResult:
             header["steps"] = self.objective.steps
             if self.objective.terminal_costs is not None:
                 arrays["terminal_costs"] = np.asarray(self.objective.terminal_costs)
+        # So that none of those that may be absent gets lost unnoticed.
+        header["arrays"] = " ".join(arrays)
         write_archive(path, _FORMAT, header, arrays)
 
     @classmethod
@@ -363,7 +365,9 @@ def _expected_arrays(archive: Archive, num_iterations: int) -> dict[str, Expecte
         "terminal_costs": (_FLOAT, per_state),
         **{f"proof_{name}": (dtypes, sizes[by]) for name, (dtypes, by) in _PROOFS.items()},
     }
-    expected |= {name: what for name, what in optional.items() if name in archive}
+    # Older files do not list their arrays.
+    listed = archive.scalar("arrays", str).split() if archive.has_scalar("arrays") else archive
+    expected |= {name: what for name, what in optional.items() if name in listed}
     # Before histories thinned themselves out they did not number their entries.
     counted = "history_iteration" in archive
     entries = archive.shape("history_seconds", 1)

@@ -226,6 +226,9 @@ def test_missing_arrays(name: str, saved: Path) -> None:
 
 def test_labels_may_be_missing(saved: Path) -> None:
     rewrite(saved, labels=None)
+    assert_refused(saved, "labels")  # listed in the header
+    # Older files list nothing.
+    rewrite(saved, header=header(saved, arrays=...))
     assert SolveResult.load(saved).labels is None
 
 
