@@ -45,7 +45,7 @@ LEAST_VECTOR_WORK = 1 << 16
 compiling.watch()
 
 
-def _no_limit() -> None:
+def no_limit() -> None:
     """Let every loop go on."""
 
 
@@ -201,7 +201,7 @@ class MoveEngine(_CompiledEngine):
         model: MoveMDP,
         gamma: float,
         num_threads: int,
-        checkpoint: Callable[[], None] = _no_limit,
+        checkpoint: Callable[[], None] = no_limit,
         costs: NDArray[np.float64] | None = None,
     ) -> None:
         tables = moves_of(model, costs)
@@ -269,7 +269,7 @@ class SparseEngine(_CompiledEngine):
         model: TabularMDP,
         gamma: float,
         num_threads: int,
-        checkpoint: Callable[[], None] = _no_limit,
+        checkpoint: Callable[[], None] = no_limit,
         costs: NDArray[np.float64] | None = None,
     ) -> None:
         tables = outcomes_of(model, costs)
@@ -364,7 +364,7 @@ def local_engine(
     model: TableModel,
     gamma: float,
     num_threads: int = 1,
-    checkpoint: Callable[[], None] = _no_limit,
+    checkpoint: Callable[[], None] = no_limit,
     costs: NDArray[np.float64] | None = None,
 ) -> LocalEngine:
     """Return the backups of a model at a discount in [0, 1].

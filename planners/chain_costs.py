@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from aggmaze.models.model import Model, with_table
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
-from planners.bellman import local_engine
+from planners.bellman import local_engine, no_limit
 from planners.kernels.pieces import UNIT_ROUNDOFF
 from planners.kernels.tables import moves_of
 from planners.kernels.vectors import sup_norm
@@ -156,15 +156,11 @@ def arriving(transitions: sp.csr_array, ends: NDArray[np.bool_]) -> NDArray[np.b
     return distances_to(graph, np.flatnonzero(~reaching))[0] < 0
 
 
-def _no_limit() -> None:
-    """Let every loop go on."""
-
-
 def total_costs_of_chain(
     transitions: sp.csr_array,
     costs: NDArray[np.float64],
     ends: NDArray[np.bool_],
-    checkpoint: Callable[[], None] = _no_limit,
+    checkpoint: Callable[[], None] = no_limit,
 ) -> NDArray[np.float64]:
     """Return the total costs of a chain that surely ends from every state.
 

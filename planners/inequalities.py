@@ -22,16 +22,13 @@ from numpy.typing import NDArray
 from aggmaze.arrays import readonly
 from aggmaze.models.model import TableModel
 from aggmaze.models.moves import MoveMDP
+from planners.bellman import no_limit
 from planners.kernels import differences
 from planners.kernels.tables import Moves, moves_of, outcomes_of
 from planners.kernels.threads import over_blocks
 
 # Rows that are computed anew in fractions, at most.
 _MOST_EXACT = 10_000
-
-
-def _no_limit() -> None:
-    """Let every loop go on."""
 
 
 class Verdict(NamedTuple):
@@ -64,7 +61,7 @@ class Inequalities:
         self,
         model: TableModel,
         num_threads: int = 1,
-        checkpoint: Callable[[], None] = _no_limit,
+        checkpoint: Callable[[], None] = no_limit,
     ) -> None:
         self.model = model
         self._num_threads, self._checkpoint = num_threads, checkpoint

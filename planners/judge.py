@@ -205,7 +205,7 @@ class Judge:
             # The claim is good enough, or there is something wrong with the values.
             check = self._check(whole)
             if not check.size < math.inf:
-                return _OVERFLOW
+                return OVERFLOW
             if claim is not None:
                 _confirm(claim, check.certificate)
             bound, shift = self._bound_and_shift(check)
@@ -240,7 +240,7 @@ class Judge:
             return False
         if end is None:
             return whole.num_sweeps >= self._next_closing
-        return end[0] == Status.STOPPED_SHORT and end is not _OVERFLOW
+        return end[0] == Status.STOPPED_SHORT and end is not OVERFLOW
 
     def closed(
         self, whole: Whole, end: tuple[Status, str] | None
@@ -329,7 +329,7 @@ class Judge:
     ) -> tuple[Status, str]:
         """Return how a run ends, given the bound of its result."""
         if not check.size < math.inf:
-            return _OVERFLOW
+            return OVERFLOW
         if not self._budget.has_tolerance:
             return end
         met = self._met(bound, self._certifier.engine.sup_norm(values))
@@ -378,7 +378,8 @@ class Judge:
         )
 
 
-_OVERFLOW = (
+#: How a run ends whose values are no numbers to compute with.
+OVERFLOW = (
     Status.STOPPED_SHORT,
     "values are beyond what float64 can hold, or no numbers any more",
 )

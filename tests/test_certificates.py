@@ -102,11 +102,18 @@ def certified(tmp_path, model, objective, **how):
     return read(tmp_path / "model.npz"), *read(tmp_path / "certificate.npz"), result
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "objective"),
+    [
+        (name, objective)
+        for name in MODELS
+        for objective in OBJECTIVES
+        # Where no policy ends there is no total cost.
+        if (name, objective) != ("endless", TotalCost())
+    ],
+    ids=str,
+)
 def test_what_is_certified_is_proved(checker, tmp_path, name, objective):
-    if name == "endless" and objective == TotalCost():
-        pytest.skip("no policy ends")
     model, head, arrays, result = certified(tmp_path, MODELS[name], objective)
     assert result.success
     assert proves(checker, model, head, arrays)

@@ -203,8 +203,8 @@ def split(
 def starve(before_starts, before, num_actions, alive, num_alive, dead, queue):
     """Kill pairs that may lead to a dead state, and states without pairs, again and again.
 
-    ``queue`` begins with the states that died, as many as ``dead`` marks anew; those found are
-
+    ``queue`` begins with the states that died, and is -1 behind them; those found are added.
+    Return how many died.
     """
     count = 0
     while count < len(queue) and queue[count] >= 0:

@@ -10,6 +10,7 @@ does not close, and the result says so.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -41,7 +42,7 @@ from planners.objectives.average_cost_gains import (
     whole,
 )
 from planners.objectives.average_cost_proof import Assembly, Bounds, bounds_of_whole
-from planners.objectives.request import AUTO, DEFAULT_TOL, Request, check_method_of
+from planners.objectives.request import AUTO, Request, check_method_of
 from planners.policies import model_values
 from planners.policy_gains import with_whole_rows
 from planners.record import Record
@@ -86,12 +87,7 @@ def solve_average_cost(model_or_env: Any, objective: AverageCost, request: Reque
         )
     model = as_model(model_or_env)
     clock = Clock(request.time_limit)
-    tol = request.tol
-    if not request.has_accuracy and request.num_iterations is None and request.num_updates is None:
-        tol = DEFAULT_TOL
-    budget = Budget(
-        tol, request.atol, request.num_iterations, request.num_updates, request.time_limit
-    )
+    budget = request.budget()
     start = np.zeros(model.num_states)
     if request.V0 is not None:
         start = model_values(model, request.V0, "V0")
@@ -360,7 +356,7 @@ def _half_width(bounds: Bounds) -> tuple[NDArray[np.float64], float]:
     return values, math.nextafter(distance, math.inf) if distance > 0 else 0.0
 
 
-class _Problem:
+class _Problem(ABC):
     """What the loop asks of a model."""
 
     method, reason = "value_iteration", ""
@@ -371,21 +367,21 @@ class _Problem:
     engine: Engine
     num_states: int
 
+    @abstractmethod
     def start(self) -> _Best:
         """Return what is known before the first iteration."""
-        raise NotImplementedError
 
+    @abstractmethod
     def states(self) -> Iterator[State]:
         """Iterate."""
-        raise NotImplementedError
 
+    @abstractmethod
     def bounds(self, best: _Best, fineness: float) -> Bounds:
         """Return certified bounds of all states."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cost_of(self, policy: NDArray[np.int64]) -> float:
         """Return the largest size of a cost that a policy pays."""
-        raise NotImplementedError
 
     def half_width(self, best: _Best) -> float:
         """Return what an iteration says of the bound of the values; NaN where it says nothing."""

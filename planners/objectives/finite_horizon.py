@@ -22,6 +22,7 @@ from planners.adapters import as_model
 from planners.budget import Clock, OutOfTimeError
 from planners.certificate import LARGEST_VALUE
 from planners.engine import Engine
+from planners.judge import OVERFLOW
 from planners.kernels.compiling import interruptible
 from planners.kernels.pieces import UNIT_ROUNDOFF
 from planners.kernels.threads import check_num_threads
@@ -83,10 +84,7 @@ def solve_finite_horizon(
                 induction.step()
                 record.add(clock.seconds(), induction.error, num_updates=model.num_states)
                 if induction.overflows:
-                    end = (
-                        Status.STOPPED_SHORT,
-                        "values are beyond what float64 can hold, or no numbers any more",
-                    )
+                    end = OVERFLOW
                 elif request.callback is not None:
                     values = functools.partial(induction.listed, induction.V)
                     if request.callback(record.progress(values)):
@@ -217,7 +215,7 @@ class _Induction:
         else:
             policy = self.listed(self._done.actions).astype(np.int64)[np.newaxis][: min(done, 1)]
         size = float(max(values.max(), -values.min()))
-        target = max(request.atol or 0.0, (request.tol or 0.0) * size)
+        target = request.budget().target(size)
         if end is not None and done < steps:
             end = end[0], f"{end[1]}: these are the last {done:,} of {steps:,} steps"
         elif end is None and request.has_accuracy and not bound <= target:

@@ -16,6 +16,7 @@ from aggmaze.checks import (
     did_you_mean,
     shown,
 )
+from planners.budget import Budget
 from planners.objective import Objective
 from planners.record import Callback
 
@@ -64,6 +65,13 @@ callback
     def has_accuracy(self) -> bool:
         """Whether an accuracy is asked for."""
         return self.tol is not None or self.atol is not None
+
+    def budget(self) -> Budget:
+        """Return when a run ends that goes to `DEFAULT_TOL` where nothing else ends it."""
+        tol = self.tol
+        if not self.has_accuracy and self.num_iterations is None and self.num_updates is None:
+            tol = DEFAULT_TOL
+        return Budget(tol, self.atol, self.num_iterations, self.num_updates, self.time_limit)
 
 
 def check_limits(

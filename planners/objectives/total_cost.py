@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from aggmaze.models.events import EventMDP
 from aggmaze.models.model import TableModel
 from aggmaze.models.moves import MoveMDP
-from aggmaze.models.tabular import TabularMDP
 from planners.adapters import as_model
 from planners.auto import choose
-from planners.budget import Budget, Clock, OutOfTimeError
+from planners.budget import Clock, OutOfTimeError
 from planners.chain_costs import NoTotalError
 from planners.kernels.compiling import interruptible
 from planners.kernels.threads import check_num_threads
@@ -29,11 +28,11 @@ from planners.kernels.vectors import sup_norm
 from planners.linear.elimination import MOST_STATES
 from planners.objective import Discounted, TotalCost
 from planners.objectives.discounted import solve_discounted
-from planners.objectives.request import AUTO, DEFAULT_TOL, Request, check_method_of
+from planners.objectives.request import AUTO, Request, check_method_of
 from planners.objectives.total_cost_iteration import PolicyIteration, ValueIteration
 from planners.objectives.total_cost_moves import MovesIteration
 from planners.objectives.total_cost_proof import Bounds, Proof, unknown
-from planners.objectives.total_cost_region import Places, Region, find_region, no_limit
+from planners.objectives.total_cost_region import Places, Region, find_region
 from planners.record import Record
 from planners.result import KEYBOARD, SolveResult, Status
 
@@ -132,12 +131,7 @@ class _Run:
         self._model, self._objective, self._request = model, objective, request
         self._clock = Clock(request.time_limit)
         self._num_threads = check_num_threads(request.num_threads)
-        tol = request.tol
-        if not request.has_accuracy and request.num_iterations is None:
-            tol = DEFAULT_TOL if request.num_updates is None else None
-        self._budget = Budget(
-            tol, request.atol, request.num_iterations, request.num_updates, request.time_limit
-        )
+        self._budget = request.budget()
         self._record = Record()
         self._num_certificate_sweeps = 0
         self._method, self._reason = request.method, ""
@@ -381,80 +375,3 @@ def _with_any(region: Region, policy: NDArray[np.int64]) -> NDArray[np.int64]:
     if dead.any():
         actions[dead] = np.argmax(region.model.action_mask[dead], axis=1)
     return actions
-
-
-class TotalCosts(NamedTuple):
-    """What `total_costs` returns.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (S,)
-        0 in terminal states.
-    lower, upper : ndarray of float, shape (S,)
-        Certified: ``c + P lower - lower >= 0`` for all available actions, and ``<= 0`` of ``upper``
-        for the policy's, both with rounding (`planners.inequalities`); -inf or +inf where float64
-        could not.
-    policy : ndarray of int64, shape (S,)
-        A proper policy; 0 in terminal states.
-    steps : ndarray of float, shape (S,)
-        Not negative, 0 in terminal states, and it falls by at least 1/2 with each step of the
-        policy, or if asked for by at least 1 with each step of any.
-    spoiler : int
-        A state for which there is no lower bound, or no such steps; -1 where there is none.
-    """
-
-    values: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    policy: NDArray[np.int64]
-    steps: NDArray[np.float64]
-    spoiler: int
-
-
-def total_costs(
-    model: TabularMDP,
-    *,
-    steps_of_all: bool = False,
-    num_threads: int = 1,
-    checkpoint: Callable[[], None] = no_limit,
-) -> TotalCosts:
-    """Return least total costs of a part of a larger problem, with what is certified of them.
-
-    Parameters
-    ----------
-    model : TabularMDP
-        Every state can surely get to a terminal one, as in a quotient by end components
-        (`planners.components.quotient`).  Where its costs have other signs in each run, such as
-        gains of components, they are simply costs: pass what `quotient` made with ``stay=``.
-    steps_of_all : bool
-        Whether ``steps`` is to fall with every available action.  It exists where every policy is
-        proper: where there are no end components, as in a quotient by all of them.
-    num_threads : int
-    checkpoint : callable
-        What long loops call now and then.
-
-    Raises
-    ------
-    ValueError
-        If there is a state without a proper policy, or no least cost.
-    FloatingPointError
-        If costs or steps are beyond float64.
-    """
-    region = find_region(model, None)
-    if not region.finite.all():
-        state = int(np.argmin(region.finite))
-        raise ValueError(f"no policy surely gets from state {state} to a terminal one")
-    places = Places(region, num_threads=num_threads, checkpoint=checkpoint)
-    iteration = PolicyIteration(places, places.breadth_first())
-    while not iteration.step():
-        pass
-    proof = Proof(region, lambda: places, num_threads, checkpoint)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is infinite is no bound
-        bounds = proof.bounds(iteration.V, places.policy(iteration.rows))
-    steps, spoiler = bounds.steps, bounds.spoiler
-    if steps_of_all:
-        steps, spoiler_of_steps = proof.steps_of_all()
-        spoiler = spoiler if spoiler >= 0 else spoiler_of_steps
-    return TotalCosts(
-        iteration.V, bounds.lower, bounds.upper, np.maximum(bounds.policy, 0), steps, spoiler
-    )

@@ -329,36 +329,6 @@ class Proof:
                 return self._lowered(V, N, 2 * missing)
         return None, state
 
-    def steps_of_all(self) -> tuple[NDArray[np.float64], int]:
-        """Return N >= 0 that falls by at least 1 with each step of any policy, and -1.
-
-        Where there is none that float64 can verify, NaN, and a state at which that fails.
-        """
-        region, places = self._region, self._places()
-        minus_steps = np.full(places.usable.shape, -1.0)
-        longest = Places(
-            region,
-            minus_steps,
-            region.usable,
-            num_threads=self._num_threads,
-            checkpoint=self._checkpoint,
-        )
-        try:
-            iteration = PolicyIteration(longest, longest.breadth_first(), strict=True)
-            while not iteration.step():
-                pass
-        except UndecidedError as error:
-            return np.full(len(region.ends), np.nan), error.state
-        N, more = -iteration.V, 1e-9
-        for _ in range(_MOST_TRIALS):
-            self.num_sweeps += 1
-            found = self._inequalities.least(-N, 1.0, usable=region.usable, with_costs=False)
-            if found.value >= 0.0:
-                return N, -1
-            N = (1.0 + more) * -iteration.V
-            more *= 100
-        return np.full(len(region.ends), np.nan), found.state
-
     def _exits(self, places: Places, policy: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the policy of places that a policy of states amounts to."""
         states = np.flatnonzero(policy >= 0)

@@ -22,6 +22,7 @@ from aggmaze.arrays import readonly
 from aggmaze.models.model import TableModel
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
+from planners.bellman import no_limit
 from planners.chain_costs import arriving, normalised, total_costs_of_chain
 from planners.components import ChoiceGraph, maximal_end_components, proper_region
 from planners.inequalities import Inequalities
@@ -29,10 +30,6 @@ from planners.kernels import improvement
 from planners.kernels.tables import outcomes_of
 from planners.kernels.threads import over_blocks
 from planners.policies import steps_to_terminal
-
-
-def no_limit() -> None:
-    """Let every loop go on."""
 
 
 @dataclass(frozen=True, eq=False)

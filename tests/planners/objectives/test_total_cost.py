@@ -21,7 +21,6 @@ from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
 from planners.chain_costs import arriving, normalised, total_cost_of_policy, total_costs_of_chain
 from planners.objective import TotalCost
-from planners.objectives.total_cost import total_costs
 from planners.policies import steps_to_terminal
 from planners.result import SolveResult, Status
 from tests.planners import exact
@@ -488,32 +487,6 @@ def test_no_time_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # ---------------------------------------------------------------------------------------------
 # For other objectives.
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_steps_of_all(seed: int) -> None:
-    # Every action leads nearer to the end with some probability: all policies end.
-    model = random_model(seed, 25, -1.0, 1.0)
-    found = total_costs(model, steps_of_all=True)
-    assert found.spoiler == -1
-    assert (found.steps >= 0).all()
-    assert found.steps[0] == 0.0
-    P = model.transitions.toarray().reshape(25, 3, 25)
-    falls = found.steps[:, np.newaxis] - P @ found.steps / P.sum(axis=2)
-    assert falls[1:].min() >= 1.0 - 1e-9
-    assert (found.lower <= found.values).all()
-    assert (found.values - found.lower).max() < 1e-12 * found.steps.max() * np.ptp(found.values)
-    V = total_cost_of_policy(model, found.policy)
-    np.testing.assert_allclose(V, found.values, rtol=1e-9)
-
-
-def test_steps_of_all_where_one_may_stay() -> None:
-    model = model_of([[], [(1.0, {0: 1.0}), (1.0, {1: 1.0})]])
-    found = total_costs(model, steps_of_all=True)
-    assert found.spoiler == 1
-    assert np.isnan(found.steps).all()
-    with pytest.raises(ValueError, match="from state 1"):
-        total_costs(model_of([[], [(1.0, {1: 1.0})]]))
 
 
 def test_moves_that_stay() -> None:
