@@ -166,3 +166,30 @@ def test_what_is_wrong_by_less_than_the_least_number_is_wrong() -> None:
     assert -Fraction(1, 10**323) < exact < 0
     assert Inequalities(model).least(V).value < 0.0
     assert Inequalities(model).most(np.array([0, -1, -1]), V).value == 0.0
+
+
+@settings(max_examples=150, deadline=None)
+@given(model=st.one_of(sparse_models(), move_models()), data=st.data())
+def test_best_actions_and_what_none_of_them_is_above(model, data):
+    V = np.array(data.draw(st.lists(NUMBERS, min_size=model.num_states, max_size=model.num_states)))
+    looked = Inequalities(model)
+    best = looked.best(V)
+    assert best.least == looked.least(V)
+    least, actions = looked.backup(V)
+    np.testing.assert_array_equal(best.actions, actions)
+    some = np.flatnonzero(looked.available.any(axis=1))
+    exact = [exact_row(model, int(s), int(actions[s]), V) for s in some]
+    if not exact:
+        assert best.most == -np.inf
+        return
+    assert Fraction(best.most) >= max(exact)
+    assert best.most <= least[some].max() + 1e-14 * (np.abs(V).max() * 2 + 1e12)
+    policy = np.full(model.num_states, -1)
+    policy[some] = actions[some]
+    assert looked.most(policy, V).value <= best.most
+
+
+def test_no_number_is_above_what_is_none():
+    model = MoveMDP(np.array([[1, 1], [1, 1]]), np.array([[1.0, 2.0], [np.inf, np.inf]]))
+    assert Inequalities(model).best(np.array([0.0, np.nan])).most == np.inf
+    assert Inequalities(model).best(np.array([0.0, np.inf])).most == np.inf

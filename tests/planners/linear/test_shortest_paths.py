@@ -15,7 +15,7 @@ from aggmaze import MoveMDP
 from aggmaze.grid import Grid
 from aggmaze.recipes import StandardRecipe
 from planners.kernels.tables import moves_of
-from planners.linear.shortest_paths import distances_on_grid, shortest_moves
+from planners.linear.shortest_paths import grid_paths, shortest_moves
 from planners.policies import steps_to_terminal
 from tests.planners.reference import maze_of, random_moves
 from tests.strategies import grids
@@ -45,9 +45,10 @@ def test_distances_on_grids_with_walls_that_may_be_passed_one_way(grid: Grid, se
     available |= ~on_grid & (rng.random(on_grid.shape) < 0.3)
     model = MoveMDP(successors, np.where(available, rng.random(on_grid.shape), np.inf), p=0.9)
     expected = expected_distances(model)
-    found = distances_on_grid(moves_of(model), model.terminal)
+    found = grid_paths(moves_of(model), model.terminal)
     assert found is not None
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(found.distances, expected)
+    assert (found.paths is None) == bool((expected < 0).any() or not model.terminal.any())
     np.testing.assert_array_equal(steps_to_terminal(model), expected)
     actions = np.full(grid.num_states, -1, dtype=np.int32)
     paths = shortest_moves(moves_of(model), model.terminal, actions)
@@ -56,6 +57,9 @@ def test_distances_on_grids_with_walls_that_may_be_passed_one_way(grid: Grid, se
         assert not model.terminal.any() or not (available & (successors != own(grid))).any()
         return
     np.testing.assert_array_equal(paths.distances, expected)
+    if found.paths is not None:
+        np.testing.assert_array_equal(found.actions, actions)
+        np.testing.assert_array_equal(found.paths.order, paths.order)
     inside = np.flatnonzero(expected > 0)
     following = successors[inside, actions[inside]]
     assert available[inside, actions[inside]].all()
@@ -70,7 +74,7 @@ def own(grid: Grid) -> NDArray[np.int64]:
 @pytest.mark.parametrize("num_moves", [1, 2, 3, 4, 7, 18])
 def test_moves_that_are_no_steps_on_a_grid(seed: int, num_moves: int) -> None:
     model = random_moves(seed, 40, num_moves, p=0.9)
-    assert distances_on_grid(moves_of(model), model.terminal) is None
+    assert grid_paths(moves_of(model), model.terminal) is None
     np.testing.assert_array_equal(steps_to_terminal(model), expected_distances(model))
 
 
@@ -81,7 +85,7 @@ def test_moves_around_a_torus_can_be_taken_back() -> None:
     costs = np.ones((nx * ny, 4))
     costs[17] = np.inf
     model = MoveMDP(np.stack(around, axis=1), costs)
-    assert distances_on_grid(moves_of(model), model.terminal) is None
+    assert grid_paths(moves_of(model), model.terminal) is None
     expected = expected_distances(model)
     actions = np.full(nx * ny, -1, dtype=np.int32)
     paths = shortest_moves(moves_of(model), model.terminal, actions)
