@@ -114,12 +114,14 @@ def _sums(moves, with_costs, V, s):
     n = 0
     total, size = 0.0, 0.0
     for m in range(costs.shape[1]):
-        if costs[s, m] < np.inf:
-            n += 1
-            cost = costs[s, m] if with_costs else 0.0
-            step = V[successors[s, m]] - V[s]
-            total += cost + step
-            size += abs(cost) + abs(step)
+        # Without branches on walls, which no processor can guess.
+        leads = costs[s, m] < np.inf
+        cost = costs[s, m] if leads & with_costs else 0.0
+        step = V[successors[s, m]] - V[s]
+        step = step if leads else 0.0
+        n += leads
+        total += cost + step
+        size += abs(cost) + abs(step)
     return n, total, size
 
 

@@ -95,10 +95,11 @@ def _sums(moves, ends, s):
     n, ending = 0, 0
     total = 0.0
     for m in range(costs.shape[1]):
-        if costs[s, m] < np.inf:
-            n += 1
-            total += costs[s, m]
-            ending += 1 if ends[successors[s, m]] else 0
+        # Without branches on walls, which no processor can guess.
+        leads = costs[s, m] < np.inf
+        n += leads
+        total += costs[s, m] if leads else 0.0
+        ending += leads & ends[successors[s, m]]
     return n, total, ending
 
 
@@ -147,7 +148,7 @@ def most_missing_of_moves(moves, ends, alpha, lo, hi):
     most = 0.0
     for s in range(lo, hi):
         n, total, ending = _sums(moves, ends, s)
-        for m in range(costs.shape[1]):
+        for m in range(costs.shape[1] if ending else 0):
             if costs[s, m] < np.inf and not ends[s]:
                 q = every[n] * ending + (chosen[n] if ends[successors[s, m]] else 0.0)
                 missing = 1.0 - alpha * (chosen[n] * costs[s, m] + every[n] * total)
