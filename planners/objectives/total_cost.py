@@ -315,11 +315,12 @@ class _Run:
         )
 
     def _values(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the values of all states, with what is infinite."""
-        return np.where(self._region.finite, V, np.inf)
+        """Return the values of all states, with what is infinite; V itself where nothing is."""
+        finite = self._region.finite
+        return V if finite.all() else np.where(finite, V, np.inf)
 
     def _listed_values(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._values(V)[: self._model.num_listed_states]
+        return self._values(V)[: self._model.num_listed_states].copy()
 
     def _result(self, whole: _Whole, end: tuple[Status, str], bounds: Bounds | None) -> SolveResult:
         region, listed = self._region, self._model.num_listed_states
@@ -329,6 +330,8 @@ class _Run:
             else:
                 bounds = unknown(region, self._first_policy())
         values = self._values(whole.V)
+        if any(np.may_share_memory(values, end) for end in (bounds.lower, bounds.upper)):
+            values = values.copy()
         bound, policy_bound = bounds.bound, bounds.policy_bound
         status, message = end
         target = self._budget.target(sup_norm(whole.V))
@@ -337,7 +340,8 @@ class _Run:
             # A status never contradicts a bound.
             status, message = Status.CONVERGED, f"bound {bound:.3g} <= {target:.3g}"
         self._record.settle(bound)
-        policy = _with_any(region, bounds.policy)
+        policy = bounds.policy
+        _add_any(region, policy)
         return SolveResult(
             values=values[:listed],
             policy=policy[:listed],
@@ -359,14 +363,12 @@ class _Run:
         )
 
 
-def _with_any(region: Region, policy: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a policy with an available action where no policy surely ends, 0 in ends."""
+def _add_any(region: Region, policy: NDArray[np.int64]) -> None:
+    """Write into a policy an available action where no policy surely ends, 0 in ends."""
     lost = ~region.finite
-    actions = policy.copy()
-    actions[region.ends] = 0
+    policy[region.ends] = 0
     if lost.any():
-        actions[lost] = np.argmax(region.model.action_mask[lost], axis=1)
+        policy[lost] = np.argmax(region.model.action_mask[lost], axis=1)
     dead = region.ends & ~np.asarray(region.model.terminal)
     if dead.any():
-        actions[dead] = np.argmax(region.model.action_mask[dead], axis=1)
-    return actions
+        policy[dead] = np.argmax(region.model.action_mask[dead], axis=1)

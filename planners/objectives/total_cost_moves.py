@@ -72,6 +72,9 @@ class MovesIteration:
             self._solver = BasinAggregation(self._engine, BasinAggregationOptions(**options))
             self.V = self._guess() if self._model.p >= _SURE else self._breadth_first()
         else:
+            if self._model.p == 1.0:
+                # Every policy is evaluated exactly: sweeps between take longer than they spare.
+                options = {"num_sweeps": 0, **options}
             self._solver = ForestPolicyIteration(
                 self._engine, ForestPolicyIterationOptions(**options), region.paths
             )

@@ -90,6 +90,12 @@ def _within(
     return _rounded_up(apart), _rounded_up(loses)
 
 
+def _farthest(above: NDArray[np.float64], below: NDArray[np.float64]) -> float:
+    """Return the largest difference of two vectors, NaN where one is no number."""
+    found = [float((above[piece] - below[piece]).max()) for piece in pieces(len(above))]
+    return float(np.max(found, initial=0.0))
+
+
 def unknown(region: Region, policy: NDArray[np.int64]) -> Bounds:
     """Return what is certified before any value is known.
 
@@ -224,7 +230,8 @@ class Proof:
             best = self._inequalities.best(V, usable=self._usable)
             self.num_sweeps += 1
             first = best.least.value, best.least.state
-            policy = np.where(region.inside, best.actions, np.int64(-1))
+            policy = best.actions.astype(np.int64)
+            policy[~region.inside] = -1
             most = best.most
         else:
             first = self._least(V)
@@ -252,12 +259,16 @@ class Proof:
         if self.multiple is None:
             return None
         alpha, beta = self.multiple
-        inside = self._region.inside
-        N = np.where(inside, alpha * V + beta, 0.0)
+        # In place: of large models each more array takes longer than what is done with it.
+        N = alpha * V
+        N += beta
+        outside = ~self._region.inside
+        N[outside] = 0.0
         low = float(N.min())
         if low < 0.0:
             # More does no harm, and N is not negative then.
-            N[inside] -= low
+            N -= low
+            N[outside] = 0.0
         return N
 
     def _least(self, V: NDArray[np.float64]) -> tuple[float, int]:
@@ -286,7 +297,7 @@ class Proof:
         found: NDArray[np.float64] | None = None
         if N is not None and self.multiple is not None:
             found, state = self._lowered(V, N, -value, self.multiple[0])
-            if found is not None and float((V - found).max()) <= goal:
+            if found is not None and _farthest(V, found) <= goal:
                 return found, -1
         # A step that costs next to nothing makes the multiple large.
         if thorough and (N is None or goal < math.inf):
@@ -305,7 +316,8 @@ class Proof:
         amount, state = _AMPLE * missing, -1
         for trial in range(_MOST_TRIALS):
             with np.errstate(over="ignore"):  # what is infinite is no bound
-                L = V - amount / (1.0 + alpha * amount) * N
+                L = amount / (1.0 + alpha * amount) * N
+                np.subtract(V, L, out=L)
             value, state = self._least(L)
             if value >= 0.0:
                 return L, -1
@@ -385,7 +397,7 @@ class Proof:
             most = self._inequalities.most(policy, V).value
         if N is not None and (self._is_counted(V, N, most) or self._counts_steps(N, policy)):
             U = self._raised(V, N, policy, most)
-            if U is not None and (U is V or float((U - V).max()) <= goal):
+            if U is not None and _farthest(U, V) <= goal:
                 return N, U
         N = self._steps(policy)
         if N is None or not self._counts_steps(N, policy):
@@ -426,7 +438,8 @@ class Proof:
                 break
             amount = _more(max(amount, value), trial, V)
             with np.errstate(over="ignore"):  # what is infinite is no bound
-                U = V + amount * N
+                U = amount * N
+                U += V
         return None
 
     def _counts_steps(self, N: NDArray[np.float64], policy: NDArray[np.int64]) -> bool:
