@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
-from aggmaze.envs.maze import MazeEnv
+from aggmaze.envs.layout_env import LayoutEnv
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout
 from aggmaze.memory import check_memory
@@ -310,7 +310,7 @@ def grid_of(env: Any) -> Grid:
     TypeError
         If there is none.
     """
-    if isinstance(env.unwrapped, MazeEnv):
+    if isinstance(env.unwrapped, LayoutEnv):
         return env.unwrapped.grid
     if env.has_wrapper_attr("cells"):
         grid: Grid = env.get_wrapper_attr("cells").grid
@@ -326,6 +326,6 @@ def layout_of(env: Any) -> Layout:
     TypeError
         If the environment is no maze.
     """
-    if not isinstance(env.unwrapped, MazeEnv):
+    if not isinstance(env.unwrapped, LayoutEnv):
         raise TypeError(f"{env} is no maze: it has no layout to be seen")
     return env.unwrapped.layout
