@@ -1,8 +1,8 @@
 """Gymnasium environments that expose their exact transition models.
 
 Importing this package registers ``StandardMaze-v0``, ``TerrainMaze-v0``, ``NDMaze-v0``,
-``DiscretizedCartPole-v0`` and ``GridWorld-v0``; where the import is not certain to have happened, as in worker
-processes, ``aggmaze:StandardMaze-v0`` makes it.
+``DiscretizedCartPole-v0`` and ``GridWorld-v0``; where the import is not certain to have happened,
+as in worker processes, ``aggmaze:StandardMaze-v0`` makes it.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

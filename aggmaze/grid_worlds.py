@@ -23,15 +23,17 @@ Ends and cliffs count only where a step ends: who is blown over one has not been
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from aggmaze.arrays import lock
-from aggmaze.checks import check_chance, check_choice, check_finite, check_integer
+from aggmaze.checks import check_chance, check_choice, check_finite
 from aggmaze.layouts.layout import position
 from aggmaze.layouts.worlds import GridWorld
 from aggmaze.memory import check_memory
@@ -98,9 +100,10 @@ class GridWorldRules:
             raise TypeError(f"gusts must be True or False, got {self.gusts!r}")
         if self.wind is None:
             return
-        if isinstance(self.wind, str) or not isinstance(self.wind, Sequence | np.ndarray):
-            raise TypeError(f"wind must be one integer a column, got {self.wind!r}")
-        winds = tuple(_wind(column, given) for column, given in enumerate(self.wind))
+        given: Any = self.wind
+        if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+            raise TypeError(f"wind must be one integer a column, got {given!r}")
+        winds = tuple(_wind(column, each) for column, each in enumerate(given))
         object.__setattr__(self, "wind", winds)
 
     def columns(self, num_columns: int) -> NDArray[np.int64]:
@@ -399,8 +402,9 @@ def _pieces(num_states: int) -> Iterator[slice]:
     return (slice(lo, min(lo + _PIECE, num_states)) for lo in range(0, num_states, _PIECE))
 
 
-def _wind(column: int, given: int) -> int:
+def _wind(column: int, given: Any) -> int:
+    """Return the wind of a column, a whole number of either sign."""
     try:
-        return check_integer(f"wind[{column}]", abs(given)) * (-1 if given < 0 else 1)
+        return operator.index(given)
     except TypeError:
         raise TypeError(f"wind[{column}] must be an integer, got {given!r}") from None

@@ -32,7 +32,7 @@ class LayoutEnv(TabularEnv):
     """
 
     metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 10}
-    _reset_options = ("state", "coords")
+    _reset_options: tuple[str, ...] = ("state", "coords")
 
     def __init__(self, layout: Layout, model: Model, *, render_mode: str | None = None) -> None:
         self.grid = layout.grid
