@@ -182,7 +182,7 @@ def start_of(world: GridWorld, start: WorldStart) -> NDArray[np.float64]:
     """
     layout = world.layout
     initial = np.zeros(layout.grid.num_states)
-    free = layout.free() & ~layout.is_end() & ~world.leads_back()
+    free = layout.acting()
     if start is None and len(world.starts):
         initial[world.starts] = 1.0 / len(world.starts)
     elif start is None or (isinstance(start, str) and start == "uniform"):

@@ -302,16 +302,18 @@ def _draw_signs(axes: Axes, layout: Layout) -> None:
     for code in np.unique(layout.signs[layout.signs != 0]).tolist():
         sign, states = chr(code), np.flatnonzero(layout.signs == code)
         x, y = layout.grid.coords(states).T
-        if sign == "G":
-            _draw_star(axes, x, y)
-            continue
         ground = np.array(GROUNDS.get(sign, SIGNED)) / 255
         solid = sign in GROUNDS or bool(ends[states[0]])
         if solid:
             corners = zip(x - 0.5, y - 0.5, strict=True)
             squares = [Rectangle(corner, 1, 1) for corner in corners]
             axes.add_collection(PatchCollection(squares, facecolor=ground, linewidth=0, zorder=2))
-        if fontsize and sign not in "C~L":
+        if sign == "G":
+            _draw_star(axes, x, y)
+        elif sign == "H":
+            size = min(9.0, 200 / max(layout.grid.shape))
+            axes.plot(x, y, "o", color="black", markersize=size, linestyle="none", zorder=5)
+        elif fontsize and sign not in "C~L":
             shift = 0.0 if solid else 0.3
             for left, top in zip(x - shift, y + shift, strict=True):
                 axes.text(left, top, sign, ha="center", va="center", fontsize=fontsize, zorder=5)
@@ -323,7 +325,7 @@ def _draw_policy(axes: Axes, layout: Layout, policy: NDArray[np.int64], through:
     step = math.ceil(max(nx, ny) / _MOST_ARROWS)
     if step > 1 and layout.heights is None:
         return
-    acting = layout.free() & ~layout.is_end()
+    acting = layout.acting()
     actions, inside = (layout.grid.to_image(of, through=through)[::-1] for of in (policy, acting))
     y, x = (index.reshape(-1) for index in np.mgrid[0:ny:step, 0:nx:step])
     chosen, inside = actions[y, x], inside[y, x].astype(bool)

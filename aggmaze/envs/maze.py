@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ from aggmaze.envs.layout_env import LayoutEnv
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout, position
 from aggmaze.layouts.text import layout_from_text
+from aggmaze.layouts.worlds import names_file, read_text
 from aggmaze.memory import check_memory
 from aggmaze.models.moves import MoveMDP
 from aggmaze.recipes import MazeOptions, maze_model, start_distribution
@@ -139,7 +141,7 @@ class MazeEnv(LayoutEnv):
 
 def make_plan(
     shape: Iterable[int],
-    layout: str | None,
+    layout: str | os.PathLike[str] | None,
     *,
     default_shape: tuple[int, ...],
     num_dims: int | None = None,
@@ -149,8 +151,8 @@ def make_plan(
     Parameters
     ----------
     shape : sequence of int
-    layout : str, optional
-        A maze as text.
+    layout : str or path, optional
+        A maze as text, or a file with one: a path, or a name that ends in .txt or .map.
     default_shape : tuple of int
         The shape that counts as not given beside a text.
     num_dims : int, optional
@@ -161,11 +163,15 @@ def make_plan(
     ValueError
         If the shape has another number of axes, or differs from that of the text, or the text is
         not a maze.
+    OSError
+        If a file cannot be read.
     TypeError
         If the layout is not text.
     """
     grid = Grid(shape)
     if layout is not None:
+        if names_file(layout):
+            layout = read_text(layout)
         if not isinstance(layout, str):
             raise TypeError(f"layout must be a maze as text, or None, got {type(layout).__name__}")
         read, start = layout_from_text(layout)
@@ -184,12 +190,14 @@ def make_plan(
     return Plan(grid)
 
 
-def refuse_beside_layout(layout: str | None, **arguments: tuple[Any, Any]) -> None:
+def refuse_beside_layout(
+    layout: str | os.PathLike[str] | None, **arguments: tuple[Any, Any]
+) -> None:
     """Refuse arguments that say how to draw walls where a text gives them.
 
     Parameters
     ----------
-    layout : str or None
+    layout : str, path or None
     arguments : pair
         Value, and the default that counts as not given.
     """

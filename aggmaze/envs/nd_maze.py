@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 
 from aggmaze.checks import check_choice
@@ -148,7 +149,7 @@ class NDMazeEnv(MazeEnv):
         shape: Iterable[int] = DEFAULT_SHAPE,
         *,
         kind: str = "standard",
-        layout: str | None = None,
+        layout: str | os.PathLike[str] | None = None,
         layout_seed: int = 0,
         generator: str | None = None,
         loops: float | None = None,

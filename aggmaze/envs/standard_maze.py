@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 
 from aggmaze.envs.maze import MazeEnv, make_plan, refuse_beside_layout
@@ -127,7 +128,7 @@ class StandardMazeEnv(MazeEnv):
         self,
         shape: Iterable[int] = DEFAULT_SHAPE,
         *,
-        layout: str | None = None,
+        layout: str | os.PathLike[str] | None = None,
         layout_seed: int = 0,
         generator: str = "kruskal",
         loops: float = 0.0,

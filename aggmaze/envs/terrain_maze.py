@@ -135,7 +135,7 @@ class TerrainMazeEnv(MazeEnv):
         self,
         shape: Iterable[int] = DEFAULT_SHAPE,
         *,
-        layout: str | None = None,
+        layout: str | os.PathLike[str] | None = None,
         layout_seed: int = 0,
         terrain: str = "smooth",
         smoothness: float | None = None,

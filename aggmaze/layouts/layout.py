@@ -38,6 +38,9 @@ class Layout:
     signs : ndarray of uint32, shape (S,), optional
         The character that marks each position in text and pictures, as a code point, 0 where there
         is none.  None where the goal alone is marked, by ``G``.
+    untrod : ndarray of bool, shape (S,), optional
+        Positions that nobody is at after a step, such as cliffs that send back to the start.  None
+        where there are none.
 
     Raises
     ------
@@ -53,16 +56,19 @@ class Layout:
     blocked: NDArray[np.bool_] | None = None
     ends: NDArray[np.bool_] | None = None
     signs: NDArray[np.uint32] | None = None
+    untrod: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         check_integer("goal", self.goal, below=self.grid.num_states)
-        for name in ("passages", "heights", "blocked", "ends", "signs"):
+        for name in ("passages", "heights", "blocked", "ends", "signs", "untrod"):
             array = getattr(self, name)
             if array is not None:
                 object.__setattr__(self, name, own(array, array.dtype))
         num_states = self.grid.num_states
-        if self.signs is not None and self.signs.shape != (num_states,):
-            raise ValueError(f"signs must have shape ({num_states},), got {self.signs.shape}")
+        for name in ("signs", "untrod"):
+            array = getattr(self, name)
+            if array is not None and array.shape != (num_states,):
+                raise ValueError(f"{name} must have shape ({num_states},), got {array.shape}")
         if self.ends is not None:
             if self.ends.shape != (num_states,) or self.ends.dtype != np.bool_:
                 raise ValueError(
@@ -131,6 +137,11 @@ class Layout:
         ends = np.zeros(self.grid.num_states, dtype=bool)
         ends[self.goal] = True
         return ends
+
+    def acting(self) -> NDArray[np.bool_]:
+        """Return where an action is chosen, shape (S,): free, no end, and no cliff."""
+        acting = self.free() & ~self.is_end()
+        return acting if self.untrod is None else acting & ~self.untrod
 
     def available(self) -> NDArray[np.bool_]:
         """Return which of the 2 D moves pass no wall, shape (S, 2 D)."""

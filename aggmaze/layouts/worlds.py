@@ -119,6 +119,8 @@ class GridWorld:
             raise ValueError(
                 "the maze has no end: write G into one of its free cells, or give goal=(x, y)"
             )
+        returning = [ord(sign) for sign, cell in table.items() if cell.back]
+        untrod = np.isin(signs_of_states, returning)
         blocked = to_states(codes == ord(BLOCKED))
         goals = np.flatnonzero(signs_of_states == ord("G"))
 
@@ -130,6 +132,7 @@ class GridWorld:
                 blocked=blocked if blocked.any() else None,
                 ends=ends,
                 signs=signs_of_states,
+                untrod=untrod if untrod.any() else None,
             )
 
         made = layout(blocked)
@@ -164,11 +167,9 @@ class GridWorld:
 
     def leads_back(self) -> NDArray[np.bool_]:
         """Return which cells lead back to the start, shape (S,)."""
-        back = np.zeros(self.layout.grid.num_states, dtype=bool)
-        for sign, cell in self.cells.items():
-            if cell.back:
-                back |= self._with_sign(sign)
-        return back
+        if self.layout.untrod is None:
+            return np.zeros(self.layout.grid.num_states, dtype=bool)
+        return self.layout.untrod
 
     def _with_sign(self, sign: str) -> NDArray[np.bool_]:
         assert self.layout.signs is not None
@@ -290,6 +291,7 @@ def _with_blocked(layout: Layout, lost: NDArray[np.bool_]) -> Layout:
         blocked=~layout.free() | lost,
         ends=layout.ends,
         signs=np.where(lost, 0, layout.signs).astype(np.uint32),
+        untrod=None if layout.untrod is None else layout.untrod & ~lost,
     )
 
 

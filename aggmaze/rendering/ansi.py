@@ -99,7 +99,7 @@ def _write_overlay(
             free, _SIGNS_OF_LABELS[cut(overlay.labels) % len(_SIGNS_OF_LABELS)], first
         )
     if overlay.policy is not None:
-        acting = cut(layout.free() & ~layout.is_end()).astype(bool)
+        acting = cut(layout.acting()).astype(bool)
         if layout.signs is None:
             acting = free
         elif overlay.labels is None:

@@ -13,7 +13,8 @@ WHITE = (255, 255, 255)
 GOAL = (255, 196, 0)
 AGENT = (0, 150, 110)
 PATH = (214, 39, 40)
-# Grounds of cells with signs: holes, lava, cliffs, and those of a table of the user's.
+# Grounds of cells with signs: goals, holes, lava, cliffs, and those of a table of the user's.
+GOAL_GROUND = (255, 240, 196)
 PIT_GROUND = (178, 203, 228)
 LAVA = (238, 110, 48)
 CLIFF = (116, 98, 88)

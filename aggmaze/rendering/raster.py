@@ -32,6 +32,7 @@ from aggmaze.rendering.colors import (
     BACKGROUND,
     CLIFF,
     FLOOR,
+    GOAL_GROUND,
     INK,
     LAVA,
     PATH,
@@ -74,7 +75,7 @@ GLYPH_SCALE = 2
 LABEL_PADDING = 4
 
 #: Cells of these signs have a colour of their own, whatever is known of them.
-GROUNDS = {"H": PIT_GROUND, "L": LAVA, "~": LAVA, "C": CLIFF}
+GROUNDS = {"G": GOAL_GROUND, "H": PIT_GROUND, "L": LAVA, "~": LAVA, "C": CLIFF}
 # Cells, without lines, in which marks can be told apart.
 SMALLEST_MARKED_CELL = 12
 # On open ground without room in each cell, one mark stands for a square of about so many pixels.
@@ -101,6 +102,8 @@ class Plane:
         Those of an overlay.
     signs : ndarray of uint32, shape (rows, columns), optional
         What marks the cells, as code points; 0 where nothing does.
+    ends : ndarray of bool, shape (rows, columns), optional
+        Where an episode ends; beside signs.
     """
 
     open_right: NDArray[np.bool_]
@@ -110,6 +113,7 @@ class Plane:
     shares: NDArray[np.float64] | None = None
     labels: NDArray[np.int64] | None = None
     signs: NDArray[np.uint32] | None = None
+    ends: NDArray[np.bool_] | None = None
 
     @classmethod
     def of(
@@ -148,6 +152,7 @@ class Plane:
             shares=None if overlay.values is None else overlay.shares(cut(overlay.values)),
             labels=None if overlay.labels is None else cut(overlay.labels),
             signs=None if layout.signs is None else cut(layout.signs),
+            ends=None if layout.signs is None else cut(layout.is_end()).astype(bool),
         )
 
     def colors(self) -> NDArray[np.uint8]:
@@ -156,9 +161,12 @@ class Plane:
         if self.signs is not None:
             for sign, color in GROUNDS.items():
                 colors[self.signs == ord(sign)] = color
-            if self.shares is None and self.labels is None:
-                known = (0, ord("G"), *map(ord, GROUNDS))
-                colors[~np.isin(self.signs, known)] = SIGNED
+            # Those of the user's too, but where values or labels have coloured them.
+            others = ~np.isin(self.signs, (0, *map(ord, GROUNDS)))
+            if self.shares is not None or self.labels is not None:
+                assert self.ends is not None
+                others &= self.ends
+            colors[others] = SIGNED
         return colors
 
     def _grounds(self) -> NDArray[np.uint8]:
@@ -514,7 +522,7 @@ class Raster:
         policy, every = self.overlay.policy, self._mark_every
         if policy is None or every == 0:
             return
-        acting = self.layout.free() & ~self.layout.is_end()
+        acting = self.layout.acting()
         actions, shown = (
             self.layout.grid.to_image(of, axes=panel.axes, through=point)[::-1]
             for of in (policy, acting)
@@ -554,9 +562,7 @@ class Raster:
             size = inside * 7 // 10
             if sign == "G":
                 marker = self._goal
-            elif sign in GROUNDS and sign not in "H":
-                continue
-            elif inside < SMALLEST_MARKED_CELL:
+            elif sign in "L~C" or inside < SMALLEST_MARKED_CELL:
                 continue
             elif sign == "H":
                 marker = pit_marker(size)
