@@ -93,7 +93,7 @@ class NDMazeEnv(MazeEnv):
     - `smoothness`: standard deviation of the smooth heights in positions, a twentieth of the shape
       by default; kind "terrain" only.
     - `cost`: "shifted" (default), "difference" or "climb"; kind "terrain" only.
-    - `layout`: a maze of two dimensions as text, as in both; it settles the shape.
+    - `layout`: a maze of two dimensions as text, or in a file, as in both; it settles the shape.
     - `start`: "corner" (default), "uniform", or coordinates, one an axis.
     - `goal`: coordinates, which come before the `G` of the text; (0, ..., 0) without either.  The
       corner opposite a goal that is in no corner is the one farthest from it, at the upper end of

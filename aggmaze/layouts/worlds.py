@@ -52,6 +52,10 @@ class GridWorld:
     starts: NDArray[np.int64]
     cells: dict[str, Cell]
 
+    def __repr__(self) -> str:
+        count = len(self.starts)
+        return f"GridWorld({self.layout!r}, {count:,} start{'' if count == 1 else 's'})"
+
     @classmethod
     def read(
         cls,
@@ -109,7 +113,7 @@ class GridWorld:
             if codes[-1 - y, x] == ord(BLOCKED):
                 raise ValueError(f"the goal at {(int(x), int(y))} is blocked; give another goal")
             codes[-1 - y, x] = ord("G")
-        signs_of_states = to_states(codes)
+        signs_of_states = to_states(codes).copy()  # of a single row it is a view
         starts = np.flatnonzero(signs_of_states == ord(STARTS))
         for sign in FREE + BLOCKED + STARTS:
             signs_of_states[signs_of_states == ord(sign)] = 0
