@@ -90,7 +90,7 @@ OWN_SIGNS = {"H": -1, "1": 3, "2": 10, "m": {"reward": -0.5, "ends": False}}
 WORLDS: list[Variant] = [
     ("GridWorld-v0", {"layout": ["SFFF", "FHFH", "FFFH", "HFFG"], "p": 1 / 3}),
     ("GridWorld-v0", {"layout": "windy-stochastic"}),
-    ("GridWorld-v0", {"layout": "cliff", "p": 0.8, "pays": "leaving"}),
+    ("GridWorld-v0", {"layout": "cliff", "pays": "leaving"}),
     ("GridWorld-v0", {"layout": "dyna-maze", "slip": "uniform", "bumps": "masked", "p": 0.9}),
     ("GridWorld-v0", {"layout": OWN_MAP, "signs": OWN_SIGNS, "p": 0.8, "step_cost": 0.1}),
     (
