@@ -104,7 +104,8 @@ class Layout:
         if self.blocked is not None:
             parts.append(f"{np.count_nonzero(self.blocked):,} blocked")
         if self.ends is not None:
-            parts.append(f"{np.count_nonzero(self.ends):,} ends")
+            count = np.count_nonzero(self.ends)
+            parts.append(f"{count:,} end{'' if count == 1 else 's'}")
         if self.heights is not None:
             parts.append("with heights")
         return f"Layout({', '.join(parts)})"

@@ -383,7 +383,9 @@ class Raster:
         if inside < SMALLEST_MARKED_CELL:
             # Between walls one cell says nothing of the next.
             self._mark_every = 0 if layout.num_walls > 0 else math.ceil(MARK_EVERY / edge)
-        self._mark_size = min(inside * 6 // 10, 26) if self._mark_every == 1 else 11
+        self._mark_size = (
+            min(inside * 6 // 10, max(26, inside // 3)) if self._mark_every == 1 else 11
+        )
         self._thickness = max(1, inside // 8)
         # Room for markers that are larger than the cells at the border.
         self._margin = max(0, (goal_size - inside) // 2 - thickness)
