@@ -47,9 +47,9 @@ BUMPS = ("stay", "masked")
 #: "uniform" or coordinates; None for what the map says, or else "uniform".
 WorldStart = str | Sequence[int] | None
 
-# States whose outcomes are listed together: temporaries stay small.
-_PIECE = 1 << 15
-# Of the tables of each outcome, and while they are put together and checked.
+# Outcomes that are listed together: temporaries stay small.
+_PIECE = 1 << 18
+# Of each outcome in the tables, and while they are put together and checked.
 _BYTES_AN_OUTCOME = 64
 
 
@@ -158,8 +158,8 @@ def grid_world_model(
         successors, costs, _ = steps.of(slice(0, num_states))
         available = steps.available()
         return MoveMDP(
-            lock(successors[..., 0]),
-            lock(np.where(available, costs[..., 0], np.inf)),
+            lock(successors[0]),
+            lock(np.where(available, costs[0], np.inf)),
             p=rules.p,
             initial=lock(initial),
         )
@@ -232,7 +232,7 @@ class _Steps:
         states = np.arange(self.grid.num_states, dtype=np.int32)
         # One column a direction: left, right, down, up.
         self._next = np.where(layout.available(), beside, states[:, np.newaxis])
-        self._wind = np.repeat(by_column, self.grid.shape[1])
+        self.wind = np.repeat(by_column, self.grid.shape[1])
         own = world.rewards()
         step_cost = float(rules.step_cost)
         self._ordinary = np.where(np.isnan(own), step_cost, -own)
@@ -252,23 +252,23 @@ class _Steps:
             raise ValueError("costs overflow: rewards of cells and step_cost are too large")
 
     def of(self, states: slice) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.bool_]]:
-        """Return next states, costs, and which are bumps, each of shape (n, A, gusts)."""
+        """Return next states, costs, and which are bumps, each of shape (gusts, n, A)."""
         here = np.arange(states.start, states.stop, dtype=np.int32)
-        shape = (len(here), len(self.directions), len(self.changes))
+        shape = (len(self.changes), len(here), len(self.directions))
         following = np.empty(shape, dtype=np.int32)
         bumps = np.empty(shape, dtype=bool)
         for action, (dx, dy) in enumerate(self.directions.tolist()):
             aside = here if dx == 0 else self._next[here, 0 if dx < 0 else 1]
             for place, change in enumerate(self.changes):
-                wind = self._wind[here]
+                wind = self.wind[here]
                 rise = dy + np.where(wind != 0, wind + change, 0)
                 reached = self._risen(aside, rise)
-                following[:, action, place] = reached
-                bumps[:, action, place] = (reached == here) & ((rise != 0) | (dx != 0))
+                following[place, :, action] = reached
+                bumps[place, :, action] = (reached == here) & ((rise != 0) | (dx != 0))
         if self.rules.pays == "entering":
             costs = self._ordinary[following]
         else:
-            costs = self._ordinary[here][:, np.newaxis, np.newaxis] + self._arrival[following]
+            costs = self._ordinary[here][:, np.newaxis] + self._arrival[following]
         if self.rules.bump_cost is not None:
             costs[bumps] = float(self.rules.bump_cost)
         if self._back.any():
@@ -282,7 +282,7 @@ class _Steps:
         if self.rules.bumps == "masked":
             mean = len(self.changes) // 2
             for piece in _pieces(num_states):
-                can[piece] = ~self.of(piece)[2][..., mean]
+                can[piece] = ~self.of(piece)[2][mean]
             # In a cell from which nothing leads all moves bump, and may be chosen.
             can[~can.any(axis=1)] = True
         can[self.absorbing] = False
@@ -303,41 +303,45 @@ def _tabular(steps: _Steps, initial: NDArray[np.float64]) -> TabularMDP:
     grid, num_changes = steps.grid, len(steps.changes)
     num_states, num_actions = grid.num_states, grid.num_actions
     moves, most = _moves_made(steps)
-    check_memory(
-        _BYTES_AN_OUTCOME * num_states * num_actions * most * num_changes,
-        f"outcomes of {num_states:,} cells",
-    )
     available = steps.available()
     mask = available | steps.absorbing[:, np.newaxis]
     means = np.zeros((num_states, num_actions))
-    counts, nexts, chances, prices = [], [], [], []
-    for piece in _pieces(num_states):
+    counts: list[NDArray[Any]] = []
+    nexts: list[NDArray[Any]] = []
+    chances: list[NDArray[Any]] = []
+    prices: list[NDArray[Any]] = []
+    densest = 0.0
+    for piece in _pieces(num_states, num_actions * most * num_changes):
         following, costs, _ = steps.of(piece)
-        weights = moves(available[piece])
-        shape = (len(following), num_actions, most * num_changes)
+        # Outcomes first: what is done to all of them is done to long runs of memory.
+        shape = (most * num_changes, piece.stop - piece.start, num_actions)
         reached, chance, price = (np.zeros(shape, dtype=t) for t in (np.int32, float, float))
-        gusts = np.where(steps._wind[piece] != 0, 1 / 3, 0.0)[:, np.newaxis]
-        likely = np.array([1.0]) if num_changes == 1 else None
-        for action, made in enumerate(weights):
+        gust = np.where(steps.wind[piece] != 0, 1 / 3, 0.0)
+        likely = np.stack([gust, 1 - 2 * gust, gust]) if num_changes > 1 else np.ones((1, 1))
+        for action, made in enumerate(moves(available[piece])):
             for place, (move, weight) in enumerate(made):
                 part = slice(place * num_changes, (place + 1) * num_changes)
-                reached[:, action, part] = following[:, move]
-                price[:, action, part] = costs[:, move]
-                of_gust = likely if likely is not None else np.hstack([gusts, 1 - 2 * gusts, gusts])
-                chance[:, action, part] = np.asarray(weight)[..., np.newaxis] * of_gust
+                reached[part, :, action] = following[..., move]
+                price[part, :, action] = costs[..., move]
+                chance[part, :, action] = weight * likely
         still = steps.absorbing[piece]
         states = np.arange(piece.start, piece.stop, dtype=np.int32)
-        reached[still] = states[still][:, np.newaxis, np.newaxis]
-        price[still], chance[still] = 0.0, 0.0
-        chance[still, :, 0] = 1.0
-        chance[~mask[piece]] = 0.0
+        reached[:, still] = states[still][:, np.newaxis]
+        price[:, still], chance[:, still] = 0.0, 0.0
+        chance[0, still] = 1.0
+        chance[:, ~mask[piece]] = 0.0
         _merge(reached, chance, price)
-        kept = chance > 0
-        means[piece] = (chance * price).sum(axis=2)
+        kept = np.moveaxis(chance > 0, 0, 2)
+        means[piece] = (chance * price).sum(axis=0)
         counts.append(np.count_nonzero(kept, axis=2).reshape(-1))
-        nexts.append(reached[kept])
-        chances.append(chance[kept])
-        prices.append(price[kept])
+        for lists, of in ((nexts, reached), (chances, chance), (prices, price)):
+            lists.append(np.moveaxis(of, 0, 2)[kept])
+        # Of the rest at most so many will come as the densest piece has.
+        densest = max(densest, len(nexts[-1]) / len(states))
+        check_memory(
+            int(_BYTES_AN_OUTCOME * densest * (num_states - piece.stop)),
+            f"outcomes of {num_states:,} cells",
+        )
     indptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
     transitions = sp.csr_array(
         (np.concatenate(chances), np.concatenate(nexts), indptr),
@@ -389,17 +393,20 @@ def _moves_made(steps: _Steps) -> tuple[Callable[[NDArray[np.bool_]], _Weights],
 def _merge(
     reached: NDArray[np.int32], chance: NDArray[np.float64], price: NDArray[np.float64]
 ) -> None:
-    """Add up the probabilities of outcomes of one next state and cost, in place, (n, A, K)."""
-    for later in range(1, reached.shape[2]):
+    """Add up the probabilities of outcomes of one next state and cost, in place, (K, n, A)."""
+    for later in range(1, len(reached)):
         for first in range(later):
-            same = (reached[..., later] == reached[..., first]) & (chance[..., first] > 0)
-            same &= price[..., later] == price[..., first]
-            chance[..., first] += np.where(same, chance[..., later], 0.0)
-            chance[..., later][same] = 0.0
+            same = (reached[later] == reached[first]) & (chance[first] > 0)
+            same &= price[later] == price[first]
+            if same.any():
+                chance[first] += np.where(same, chance[later], 0.0)
+                chance[later][same] = 0.0
 
 
-def _pieces(num_states: int) -> Iterator[slice]:
-    return (slice(lo, min(lo + _PIECE, num_states)) for lo in range(0, num_states, _PIECE))
+def _pieces(num_states: int, num_outcomes: int = 4) -> Iterator[slice]:
+    """Return slices that cover the states, each of about as many outcomes in all."""
+    size = max(1, _PIECE // num_outcomes)
+    return (slice(lo, min(lo + size, num_states)) for lo in range(0, num_states, size))
 
 
 def _wind(column: int, given: Any) -> int:
