@@ -132,6 +132,7 @@ def parse_setting(
 
 def _read_layout(layout: Any) -> Any:
     """Return the text in a file where a layout is the name of one, else the layout as it is."""
+    if not isinstance(layout, str) or names_file(layout):
+        return layout  # the environment reads it itself
     # Path.exists refuses what is too long for a name, as a maze may be.
-    is_name = isinstance(layout, str) and (names_file(layout) or os.path.exists(layout))  # noqa: PTH110
-    return read_text(layout) if is_name else layout
+    return read_text(layout) if os.path.exists(layout) else layout  # noqa: PTH110

@@ -22,6 +22,9 @@ and ``S`` the start, of which there may be one.  ``A`` (the agent) is read as ``
 agent at the goal) as ``G``, so that what an environment renders can be read back.  Text holds
 walls only: the digits that stand for the heights of a terrain are passed over.
 
+Where there are several ends, or cells with other signs, it is a grid world, which
+`aggmaze.layouts.worlds` reads by the same two forms.
+
 Blank lines before and after, indentation common to all lines, and spaces after the last wall of a
 line are forgiven.  In blocks, a column or a line of free cells at the edge is better written with
 ``.`` than with spaces, which look like indentation or a blank line.

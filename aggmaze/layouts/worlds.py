@@ -7,7 +7,8 @@ What the signs mean is said in `aggmaze.layouts.signs`, and the two forms of tex
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,6 +97,10 @@ class GridWorld:
         """
         check_choice("moves", moves, MOVES)
         check_choice("unreachable", unreachable, UNREACHABLE)
+        if names_file(source):
+            text = read_text(source)
+            with naming(source):
+                return cls.read(text, signs, goal=goal, moves=moves, unreachable=unreachable)
         table = table_of_signs(signs)
         text = text_of(source, table)
         known = "".join(dict.fromkeys(FREE + BLOCKED + STARTS + "A*" + "".join(table)))
@@ -180,23 +185,21 @@ class GridWorld:
         return np.asarray(self.layout.signs == ord(sign))
 
 
-def text_of(source: Source, table: Mapping[str, Any] | None = None) -> str:
+def text_of(source: Any, table: Mapping[str, Any] | None = None) -> str:
     """Return the text of what a grid world is given by.
 
     Parameters
     ----------
-    source : str, path, sequence or ndarray
+    source : str, sequence or ndarray
         As for `GridWorld.read`.
     table : mapping, optional
         Signs that are known: 0 and 1 among them are no walls.
 
     Raises
     ------
-    TypeError, ValueError, OSError
+    TypeError, ValueError
         As `GridWorld.read`.
     """
-    if names_file(source):
-        source = read_text(source)
     if isinstance(source, str):
         lines = source.replace("\r\n", "\n").split("\n")
         return source if not _is_binary(lines, table) else _walls_of_digits(source)
@@ -237,6 +240,15 @@ def read_text(path: Any) -> str:
     """
     with readable_file(path, "a maze as text") as file:
         return file.read().decode("utf-8-sig")
+
+
+@contextmanager
+def naming(path: Any) -> Iterator[None]:
+    """Begin what a ValueError says of a text with the file that it is from."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)}: {error}") from None
 
 
 def _text_of_array(source: ArrayLike) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import aggmaze
+import aggmaze.wrappers
 import planners
 from aggmaze import GridWorldEnv, MoveMDP, TabularMDP
 from aggmaze.keys import axis_keys
@@ -249,3 +250,19 @@ def test_vectors_and_copies_share_the_map() -> None:
 def test_play_takes_it() -> None:
     with pytest.raises(ValueError, match="needs render_mode='human'"):
         play(gym.make("GridWorld-v0"))
+
+
+def test_what_wrappers_see_of_it() -> None:
+    env = gym.make("GridWorld-v0", layout="sutton-4x4")
+    views = aggmaze.wrappers.LocalViewObservation(env, radius=3)
+    view, info = views.reset(options={"coords": (2, 1)})
+    goals = np.argwhere(view[..., 5]).tolist()
+    assert goals == [[1, 1], [4, 4]]  # up two and left two, down one and right one
+    assert info["coords"].tolist() == [2, 1]
+    with pytest.raises(ValueError, match="cells of other signs, such as 'H'; ImageObservation"):
+        aggmaze.wrappers.LocalViewObservation(gym.make("GridWorld-v0"), radius=1)
+    image = aggmaze.wrappers.ImageObservation(gym.make("GridWorld-v0"))
+    seen = [image.reset(options={"coords": at})[0] for at in ((0, 0), (2, 0))]
+    assert not np.array_equal(*seen)
+    with pytest.raises(TypeError, match="is no maze: there is none to be drawn anew"):
+        aggmaze.wrappers.NewMazeEachEpisode(gym.make("GridWorld-v0"), num_mazes=2)

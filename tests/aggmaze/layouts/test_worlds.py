@@ -245,6 +245,10 @@ class TestRefused:
             GridWorld.read(tmp_path / "bytes.txt")
         with pytest.raises(IsADirectoryError):
             GridWorld.read(tmp_path)
+        (tmp_path / "bad.map").write_text("S.G\n..?")
+        for env_id in ("GridWorld-v0", "StandardMaze-v0"):
+            with pytest.raises(ValueError, match=r"bad\.map: line 2, column 3: '\?' is not among"):
+                gym.make(env_id, layout=tmp_path / "bad.map")
 
 
 def test_a_number_changes_the_reward_and_nothing_else() -> None:
@@ -315,3 +319,20 @@ def test_other_mazes_still_have_one_goal() -> None:
     for text, message in (("G.G", "a second goal"), ("G.H", "'H' is not among")):
         with pytest.raises(ValueError, match=message):
             aggmaze.layout_from_text(text)
+
+
+@given(
+    st.text(max_size=40)
+    | st.text(alphabet="SFHGLC~#. +-|\n1m", max_size=80)
+    | st.lists(st.text(max_size=6), max_size=5)
+    | st.lists(st.lists(st.integers(-1, 2) | st.sampled_from("SG#"), max_size=4), max_size=4),
+    st.sampled_from([None, SIGNS]),
+)
+def test_whatever_is_given_is_read_or_refused(source: Any, signs: Any) -> None:
+    try:
+        world = GridWorld.read(source, signs)
+    except (ValueError, TypeError, FileNotFoundError):
+        return
+    assert world.layout.is_end().any()
+    again = GridWorld.read(world.to_text(), signs)
+    np.testing.assert_array_equal(again.layout.signs, world.layout.signs)
