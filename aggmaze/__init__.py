@@ -1,8 +1,8 @@
 """Gymnasium environments that expose their exact transition models.
 
-Importing this package registers ``StandardMaze-v0``, ``TerrainMaze-v0``, ``NDMaze-v0`` and
-``DiscretizedCartPole-v0``; where the import is not certain to have happened, as in worker
-processes, ``aggmaze:StandardMaze-v0`` makes it.
+Importing this package registers ``StandardMaze-v0``, ``TerrainMaze-v0``, ``NDMaze-v0``,
+``DiscretizedCartPole-v0`` and ``GridWorld-v0``; where the import is not certain to have happened,
+as in worker processes, ``aggmaze:StandardMaze-v0`` makes it.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -10,15 +10,20 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 import gymnasium as _gym
 
 from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
+from aggmaze.envs.grid_world import GridWorldEnv
 from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.tabular import TabularEnv
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
 from aggmaze.formats.storage import load_model, save_model
-from aggmaze.grid import Grid
+from aggmaze.grid import Grid, KingGrid
+from aggmaze.grid_worlds import GridWorldRules, grid_world_model
 from aggmaze.later import importing_later as _importing_later
 from aggmaze.layouts.layout import Layout
+from aggmaze.layouts.ready import ReadyLayout, ready_layout
+from aggmaze.layouts.signs import Cell
 from aggmaze.layouts.text import layout_from_text, layout_to_text
+from aggmaze.layouts.worlds import GridWorld
 from aggmaze.models.events import EventMDP, EventStage
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
@@ -33,22 +38,30 @@ else:
 
 __all__ = [
     "ENV_IDS",
+    "Cell",
     "DiscretizedCartPole",
     "DiscretizedCartPoleEnv",
     "EventMDP",
     "EventStage",
     "Grid",
+    "GridWorld",
+    "GridWorldEnv",
+    "GridWorldRules",
+    "KingGrid",
     "Layout",
     "MoveMDP",
     "NDMazeEnv",
+    "ReadyLayout",
     "StandardMazeEnv",
     "TabularEnv",
     "TabularMDP",
     "TabularVectorEnv",
     "TerrainMazeEnv",
+    "grid_world_model",
     "layout_from_text",
     "layout_to_text",
     "load_model",
+    "ready_layout",
     "save_model",
 ]
 __version__ = "0.1.0"
@@ -59,6 +72,7 @@ _ENTRY_POINTS = {
     "TerrainMaze-v0": ("terrain_maze:TerrainMazeEnv", "vector:terrain_maze"),
     "NDMaze-v0": ("nd_maze:NDMazeEnv", "vector:nd_maze"),
     "DiscretizedCartPole-v0": ("cartpole:DiscretizedCartPoleEnv", "vector:discretized_cartpole"),
+    "GridWorld-v0": ("grid_world:GridWorldEnv", "vector:grid_world"),
 }
 
 #: The registered ids.

@@ -12,7 +12,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
 from aggmaze.checks import did_you_mean
-from aggmaze.files import readable_file
+from aggmaze.layouts.worlds import names_file, read_text
 
 #: What environments mean to raise where an argument is wrong.
 _REFUSALS = (ValueError, OSError, ModuleNotFoundError, MemoryError, gym.error.Error)
@@ -21,8 +21,8 @@ _REFUSALS = (ValueError, OSError, ModuleNotFoundError, MemoryError, gym.error.Er
 def make_env(env_id: str, settings: Iterable[str], **arguments: Any) -> gym.Env[Any, Any]:
     """Make an environment from its id and settings ``key=value``.
 
-    A ``layout`` may be the name of a file, any that there is or one that ends in ``.txt``, which is
-    then read.
+    A ``layout`` may be the name of a file, any that there is or one that ends in ``.txt`` or
+    ``.map``, which is then read.
 
     Parameters
     ----------
@@ -132,9 +132,7 @@ def parse_setting(
 
 def _read_layout(layout: Any) -> Any:
     """Return the text in a file where a layout is the name of one, else the layout as it is."""
+    if not isinstance(layout, str) or names_file(layout):
+        return layout  # the environment reads it itself
     # Path.exists refuses what is too long for a name, as a maze may be.
-    is_name = isinstance(layout, str) and (layout.endswith(".txt") or os.path.exists(layout))  # noqa: PTH110
-    if not is_name:
-        return layout
-    with readable_file(layout, "a maze as text") as file:
-        return file.read().decode("utf-8-sig")
+    return read_text(layout) if os.path.exists(layout) else layout  # noqa: PTH110

@@ -89,6 +89,15 @@ class Grid:
             return ("LEFT", "RIGHT", "DOWN", "UP")[: self.num_actions]
         return tuple(f"x{axis}{sign}" for axis in range(self.num_dims) for sign in "-+")
 
+    @cached_property
+    def directions(self) -> tuple[tuple[int, ...], ...]:
+        """By how much each action moves along each axis, A tuples of D integers."""
+        return tuple(
+            tuple(sign if along == axis else 0 for along in range(self.num_dims))
+            for axis in range(self.num_dims)
+            for sign in (-1, 1)
+        )
+
     def coords(self, state: ArrayLike) -> NDArray[np.int64]:
         """Return the coordinates of a state, or of an array of states along a new last axis.
 
@@ -139,8 +148,9 @@ class Grid:
             The state next to each state; the state itself where the move would leave the grid.
         on_grid : ndarray of bool, shape (S, 2 D)
         """
-        successors = np.empty((*self.shape, self.num_actions), dtype=np.int32)
-        on_grid = np.ones((*self.shape, self.num_actions), dtype=bool)
+        moves = 2 * self.num_dims
+        successors = np.empty((*self.shape, moves), dtype=np.int32)
+        on_grid = np.ones((*self.shape, moves), dtype=bool)
         states = np.arange(self.num_states, dtype=np.int32).reshape(self.shape)
         for axis, stride in enumerate(self.strides):
             first, last = (self._face(axis, end) for end in (0, -1))
@@ -148,7 +158,7 @@ class Grid:
                 np.add(states, step, out=successors[..., action])
                 successors[(*face, action)] = states[face]
                 on_grid[(*face, action)] = False
-        shape = (self.num_states, self.num_actions)
+        shape = (self.num_states, moves)
         return successors.reshape(shape), on_grid.reshape(shape)
 
     def to_image(
@@ -197,6 +207,47 @@ class Grid:
     def _face(self, axis: int, end: int) -> tuple[slice | int, ...]:
         """Return the index of the positions at one end of an axis."""
         return (*(slice(None),) * axis, end, *(slice(None),) * (self.num_dims - axis - 1))
+
+
+@dataclass(frozen=True, init=False)
+class KingGrid(Grid):
+    """A grid in two dimensions on which one moves as a chess king does.
+
+    The actions are those of a `Grid`, LEFT, RIGHT, DOWN, UP, then LEFT_DOWN, LEFT_UP, RIGHT_DOWN,
+    RIGHT_UP, and STAY where there is one.
+
+    Parameters
+    ----------
+    shape : pair of int
+        Number of positions along each axis, ``(nx, ny)``, each at least 1.
+    stays : bool
+        Whether there is an action that does not move.
+    """
+
+    stays: bool = False
+
+    def __init__(self, shape: Iterable[int], *, stays: bool = False) -> None:
+        super().__init__(shape)
+        if self.num_dims != 2:
+            raise ValueError(f"a king moves in 2 dimensions, got shape {self.shape}")
+        object.__setattr__(self, "stays", bool(stays))
+
+    @property
+    def num_actions(self) -> int:
+        """Number of moves: 8, and one more that stays where there is one."""
+        return 8 + self.stays
+
+    @cached_property
+    def action_names(self) -> tuple[str, ...]:
+        """Names of the actions."""
+        diagonal = (f"{across}_{up}" for across in ("LEFT", "RIGHT") for up in ("DOWN", "UP"))
+        return ("LEFT", "RIGHT", "DOWN", "UP", *diagonal, "STAY")[: self.num_actions]
+
+    @cached_property
+    def directions(self) -> tuple[tuple[int, ...], ...]:
+        """By how much each action moves along each axis, A pairs of integers."""
+        diagonal = [(dx, dy) for dx in (-1, 1) for dy in (-1, 1)]
+        return ((-1, 0), (1, 0), (0, -1), (0, 1), *diagonal, (0, 0))[: self.num_actions]
 
 
 def _product(sizes: Iterable[int]) -> int:

@@ -28,3 +28,14 @@ def describe_keys(num_dims: int) -> str:
     arrows = "arrows or WASD" if num_dims > 1 else "left and right, or A and D"
     others = [f"{' '.join(_LETTERS[axis].upper())} (axis {axis})" for axis in range(2, num_dims)]
     return ", ".join([arrows, *others])
+
+
+def king_keys(*, stays: bool) -> dict[tuple[int], int]:
+    """Return the action of each key where one moves as a king does, in two dimensions."""
+    letters = {"z": 4, "q": 5, "c": 6, "e": 7} | ({"x": 8} if stays else {})
+    return axis_keys(2) | {(ord(letter),): action for letter, action in letters.items()}
+
+
+def describe_king_keys(*, stays: bool) -> str:
+    """Return which keys move a king, in words."""
+    return "arrows or WASD, Q E Z C (diagonally)" + (", X (stays)" if stays else "")

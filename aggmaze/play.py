@@ -22,7 +22,7 @@ from aggmaze.action_values import action_values
 from aggmaze.checks import check_integer
 from aggmaze.env_settings import make_env
 from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
-from aggmaze.envs.maze import MazeEnv
+from aggmaze.envs.layout_env import LayoutEnv
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
 from aggmaze.rendering.window import Key, Window
@@ -89,7 +89,7 @@ class Game:
         adviser: Adviser | None = None,
     ) -> None:
         bare = env.unwrapped
-        if not isinstance(bare, MazeEnv | DiscretizedCartPoleEnv):
+        if not isinstance(bare, LayoutEnv | DiscretizedCartPoleEnv):
             raise ValueError(
                 f"{env.spec.id if env.spec else type(bare).__name__} cannot be played here; "
                 f"{', '.join(aggmaze.ENV_IDS)} can"
@@ -172,7 +172,7 @@ class Game:
 
     @property
     def _has_others(self) -> bool:
-        return isinstance(self.bare, MazeEnv) and self.bare.is_drawn
+        return isinstance(self.bare, LayoutEnv) and self.bare.is_drawn
 
     def _draw_another(self) -> None:
         if not self._has_others:

@@ -26,6 +26,7 @@ import aggmaze
 from aggmaze.checks import check_choice, check_integer
 from aggmaze.env_settings import make_env, parse_settings
 from aggmaze.formats.storage import load_gym_P, load_model, save_gym_P, save_model
+from aggmaze.layouts.worlds import SUFFIXES
 from aggmaze.models.model import Model
 from aggmaze.play import play
 from planners.adapters import as_model
@@ -211,7 +212,7 @@ def solve_command(
         typer.Argument(
             metavar="ENV",
             help="A registered id that exposes a model, such as TerrainMaze-v0 or FrozenLake-v1, "
-            f"or a model file ({_SUFFIXES}).",
+            f"a model file ({_SUFFIXES}), or a map for GridWorld-v0 ({', '.join(SUFFIXES)}).",
         ),
     ],
     gamma: Gamma = None,
@@ -533,18 +534,20 @@ def is_model_file(source: str) -> bool:
     path = Path(source)
     if path.suffix in MODEL_FILES:
         return True
+    if path.suffix in SUFFIXES:  # of maps
+        return False
     if path.exists() and source not in gym.registry:
         raise ValueError(f"{source!r} is not a model file: their names end in {_SUFFIXES}")
     return False
 
 
 def open_env(source: str, settings: list[str]) -> gym.Env[Any, Any]:
-    """Make an environment from its id and settings, or one that walks through a model file.
+    """Make an environment from its id and settings, or one that walks through a file.
 
     Parameters
     ----------
     source : str
-        A registered id, or the path of a model file.
+        A registered id, or the path of a model file, or of a map as ``GridWorld-v0`` takes it.
     settings : list of str
         Arguments of the environment, ``key=value``.
 
@@ -555,6 +558,8 @@ def open_env(source: str, settings: list[str]) -> gym.Env[Any, Any]:
     FileNotFoundError, IsADirectoryError
         If that is what is there instead of a model file.
     """
+    if Path(source).suffix in SUFFIXES:
+        return make_env("GridWorld-v0", settings, layout=source)
     if not is_model_file(source):
         return make_env(source, settings)
     if settings:

@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.files import atomic_file
 from aggmaze.layouts.layout import Layout, open_passages
+from aggmaze.rendering.colors import SIGNED
+from aggmaze.rendering.raster import GROUNDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -266,19 +268,55 @@ def _draw_layout(axes: Axes, layout: Layout, through: Through) -> None:
         )
         for border in axes.spines.values():
             border.set(linewidth=width, color=_WALL)
+    if layout.signs is not None:
+        _draw_signs(axes, layout)
+        return
     goal = layout.grid.coords(layout.goal)
     if tuple(goal[2:]) == through[2:]:
-        x, y = (*goal, 0)[:2]
-        axes.plot(
-            x,
-            y,
-            "*",
-            color="#ffd400",
-            markeredgecolor="black",
-            markersize=13,
-            zorder=6,
-            clip_on=False,
-        )
+        _draw_star(axes, *(*goal, 0)[:2])
+
+
+def _draw_star(axes: Axes, x: ArrayLike, y: ArrayLike) -> None:
+    """Draw what marks a goal, or goals."""
+    axes.plot(
+        x,
+        y,
+        "*",
+        color="#ffd400",
+        markeredgecolor="black",
+        markersize=13,
+        linestyle="none",
+        zorder=6,
+        clip_on=False,
+    )
+
+
+def _draw_signs(axes: Axes, layout: Layout) -> None:
+    """Draw what marks the cells of a grid world: ends on their ground, others in a corner."""
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    assert layout.signs is not None
+    ends = layout.is_end()
+    fontsize = 9 if max(layout.grid.shape) <= _MOST_ARROWS else 0
+    for code in np.unique(layout.signs[layout.signs != 0]).tolist():
+        sign, states = chr(code), np.flatnonzero(layout.signs == code)
+        x, y = layout.grid.coords(states).T
+        ground = np.array(GROUNDS.get(sign, SIGNED)) / 255
+        solid = sign in GROUNDS or bool(ends[states[0]])
+        if solid:
+            corners = zip(x - 0.5, y - 0.5, strict=True)
+            squares = [Rectangle(corner, 1, 1) for corner in corners]
+            axes.add_collection(PatchCollection(squares, facecolor=ground, linewidth=0, zorder=2))
+        if sign == "G":
+            _draw_star(axes, x, y)
+        elif sign == "H":
+            size = min(9.0, 200 / max(layout.grid.shape))
+            axes.plot(x, y, "o", color="black", markersize=size, linestyle="none", zorder=5)
+        elif fontsize and sign not in "C~L":
+            shift = 0.0 if solid else 0.3
+            for left, top in zip(x - shift, y + shift, strict=True):
+                axes.text(left, top, sign, ha="center", va="center", fontsize=fontsize, zorder=5)
 
 
 def _draw_policy(axes: Axes, layout: Layout, policy: NDArray[np.int64], through: Through) -> None:
@@ -287,33 +325,37 @@ def _draw_policy(axes: Axes, layout: Layout, policy: NDArray[np.int64], through:
     step = math.ceil(max(nx, ny) / _MOST_ARROWS)
     if step > 1 and layout.heights is None:
         return
-    acting = layout.free()
-    acting[layout.goal] = False
+    acting = layout.acting()
     actions, inside = (layout.grid.to_image(of, through=through)[::-1] for of in (policy, acting))
     y, x = (index.reshape(-1) for index in np.mgrid[0:ny:step, 0:nx:step])
     chosen, inside = actions[y, x], inside[y, x].astype(bool)
-    axis, sign = chosen // 2, 2 * (chosen % 2) - 1
-    for within, dx, dy in ((axis == 0, sign, 0 * sign), (axis == 1, 0 * sign, sign)):
-        shown = within & inside
-        axes.quiver(
-            x[shown],
-            y[shown],
-            dx[shown],
-            dy[shown],
-            pivot="mid",
-            angles="xy",
-            scale_units="xy",
-            scale=1.6 / step,
-            width=0.1 * step,
-            units="xy",
-            headwidth=3.2,
-            headlength=3.2,
-            headaxislength=3.0,
-            color=_WALL,
-            zorder=4,
-        )
-    for marker, direction in (("$+$", 1), ("$-$", -1)):
-        shown = (axis >= 2) & (sign == direction) & inside
+    # By how much each action moves to the right, upwards, and out of the plane.
+    steps = np.array(layout.grid.directions)
+    flat = np.column_stack([steps, np.zeros(len(steps), dtype=int)])[:, :2]
+    out = steps[:, 2:].sum(axis=1)
+    dx, dy = flat[chosen].T
+    shown = ((dx != 0) | (dy != 0)) & inside
+    length = np.hypot(dx, dy)[shown]
+    axes.quiver(
+        x[shown],
+        y[shown],
+        dx[shown] / length,
+        dy[shown] / length,
+        pivot="mid",
+        angles="xy",
+        scale_units="xy",
+        scale=1.6 / step,
+        width=0.1 * step,
+        units="xy",
+        headwidth=3.2,
+        headlength=3.2,
+        headaxislength=3.0,
+        color=_WALL,
+        zorder=4,
+    )
+    still = ~flat.any(axis=1) & (out == 0)
+    for marker, wanted in (("$+$", out > 0), ("$-$", out < 0), (".", still)):
+        shown = wanted[chosen] & inside
         axes.plot(
             x[shown],
             y[shown],

@@ -104,6 +104,8 @@ def objects() -> list[Any]:
         ENV.unwrapped.layout,
         ENV.unwrapped.layout.grid,
         ENV.unwrapped.P,
+        aggmaze.GridWorld.read("S.G\n.#."),
+        aggmaze.ready_layout("cliff"),
         Advice(RESULT.values, RESULT.policy, 0.9),
         Overlay(values=RESULT.values, policy=RESULT.policy),
         cartpole.unwrapped,

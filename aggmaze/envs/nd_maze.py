@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 
 from aggmaze.checks import check_choice
@@ -92,7 +93,7 @@ class NDMazeEnv(MazeEnv):
     - `smoothness`: standard deviation of the smooth heights in positions, a twentieth of the shape
       by default; kind "terrain" only.
     - `cost`: "shifted" (default), "difference" or "climb"; kind "terrain" only.
-    - `layout`: a maze of two dimensions as text, as in both; it settles the shape.
+    - `layout`: a maze of two dimensions as text, or in a file, as in both; it settles the shape.
     - `start`: "corner" (default), "uniform", or coordinates, one an axis.
     - `goal`: coordinates, which come before the `G` of the text; (0, ..., 0) without either.  The
       corner opposite a goal that is in no corner is the one farthest from it, at the upper end of
@@ -148,7 +149,7 @@ class NDMazeEnv(MazeEnv):
         shape: Iterable[int] = DEFAULT_SHAPE,
         *,
         kind: str = "standard",
-        layout: str | None = None,
+        layout: str | os.PathLike[str] | None = None,
         layout_seed: int = 0,
         generator: str | None = None,
         loops: float | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 
 from aggmaze.envs.maze import MazeEnv, make_plan, refuse_beside_layout
@@ -63,7 +64,8 @@ class StandardMazeEnv(MazeEnv):
 
     ## Arguments
     - `shape`: positions along x and y, (20, 20) by default.
-    - `layout`: a maze as text.  Thin walls are what `render_mode="ansi"` writes (`+---+`, `|`;
+    - `layout`: a maze as text, or a file with one (a `pathlib.Path`, or a name that ends in .txt
+      or .map).  Thin walls are what `render_mode="ansi"` writes (`+---+`, `|`;
       cells three characters wide, `###` where blocked); or one character a cell, `#` blocked and
       `.` or a space free.  `G` is the goal and `S` the start; the last line is y = 0.  Every free
       cell must reach the goal.  It settles the shape and all walls: `generator`,
@@ -127,7 +129,7 @@ class StandardMazeEnv(MazeEnv):
         self,
         shape: Iterable[int] = DEFAULT_SHAPE,
         *,
-        layout: str | None = None,
+        layout: str | os.PathLike[str] | None = None,
         layout_seed: int = 0,
         generator: str = "kruskal",
         loops: float = 0.0,

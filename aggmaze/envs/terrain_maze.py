@@ -75,7 +75,8 @@ class TerrainMazeEnv(MazeEnv):
 
     ## Arguments
     - `shape`: positions along x and y, (20, 20) by default.
-    - `layout`: a maze as text.  Thin walls are what `render_mode="ansi"` writes (`+---+`, `|`;
+    - `layout`: a maze as text, or a file with one (a `pathlib.Path`, or a name that ends in .txt
+      or .map).  Thin walls are what `render_mode="ansi"` writes (`+---+`, `|`;
       cells three characters wide, `###` where blocked); or one character a cell, `#` blocked and
       `.` or a space free.  `G` is the goal and `S` the start; the last line is y = 0.  Every free
       cell must reach the goal.  It settles the shape; heights are drawn as without it.
@@ -135,7 +136,7 @@ class TerrainMazeEnv(MazeEnv):
         self,
         shape: Iterable[int] = DEFAULT_SHAPE,
         *,
-        layout: str | None = None,
+        layout: str | os.PathLike[str] | None = None,
         layout_seed: int = 0,
         terrain: str = "smooth",
         smoothness: float | None = None,

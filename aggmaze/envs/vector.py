@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_integer
 from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
+from aggmaze.envs.grid_world import GridWorldEnv
+from aggmaze.envs.layout_env import LayoutEnv
 from aggmaze.envs.maze import NOTHING_DRAWN, MazeEnv
 from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
@@ -286,7 +288,7 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
 
     def _read_rules(self) -> Rules:
         env = self._env
-        strides = env.grid.strides if isinstance(env, MazeEnv) else ()
+        strides = env.grid.strides if isinstance(env, LayoutEnv) else ()
         return Rules(
             starts=env._starts,
             strides=np.array(strides, np.int64),
@@ -567,6 +569,11 @@ def terrain_maze(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
 def nd_maze(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
     """Return N copies of NDMaze-v0; arguments as for it and `TabularVectorEnv`."""
     return _copies(NDMazeEnv, num_envs, **kwargs)
+
+
+def grid_world(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
+    """Return N copies of GridWorld-v0; arguments as for it and `TabularVectorEnv`."""
+    return _copies(GridWorldEnv, num_envs, **kwargs)
 
 
 def discretized_cartpole(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:

@@ -22,6 +22,9 @@ and ``S`` the start, of which there may be one.  ``A`` (the agent) is read as ``
 agent at the goal) as ``G``, so that what an environment renders can be read back.  Text holds
 walls only: the digits that stand for the heights of a terrain are passed over.
 
+Where there are several ends, or cells with other signs, it is a grid world, which
+`aggmaze.layouts.worlds` reads by the same two forms.
+
 Blank lines before and after, indentation common to all lines, and spaces after the last wall of a
 line are forgiven.  In blocks, a column or a line of free cells at the edge is better written with
 ``.`` than with spaces, which look like indentation or a blank line.
@@ -29,7 +32,9 @@ line are forgiven.  In blocks, a column or a line of free cells at the edge is b
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,11 +76,7 @@ def layout_from_text(text: str) -> tuple[Layout, int | None]:
     """
     if not isinstance(text, str):
         raise TypeError(f"a maze as text must be a str, got {type(text).__name__}")
-    source = _Source.of(text)
-    signs_of_walls, signs_of_blocks = (sum(map(text.count, signs)) for signs in ("+-|", "#."))
-    read = _read_walls if signs_of_walls > signs_of_blocks else _read_blocks
-    cells, passages = read(source)
-    rows, columns = cells.codes.shape
+    cells = cells_from_text(text, walls=_WALLS, blocks=_BLOCKS)
     blocked = cells.codes == ord("#")
     goals, starts = (np.argwhere(_among(cells.codes, signs)) for signs in (_GOAL, _START))
     if len(goals) == 0:
@@ -89,39 +90,105 @@ def layout_from_text(text: str) -> tuple[Layout, int | None]:
     if np.count_nonzero(~blocked) == 1:
         raise ValueError(f"{cells.place(*goals[0])}: there is no free cell beside the goal")
 
-    grid = Grid((columns, rows))
-
-    def state(at: NDArray[np.intp]) -> int:
-        row, column = at
-        return grid.state((int(column), int(rows - 1 - row)))
-
     layout = Layout(
-        grid,
-        _to_states(passages),
-        goal=state(goals[0]),
-        blocked=_to_states(blocked) if blocked.any() else None,
+        cells.grid,
+        to_states(cells.passages),
+        goal=cells.state(*goals[0]),
+        blocked=to_states(blocked) if blocked.any() else None,
     )
-    reaching = grid.to_image(layout.reaches_goal()).astype(bool)
-    lost = np.argwhere(~reaching & ~blocked)
-    if len(lost):
-        row, column = lost[0]
-        others = f", nor from {len(lost) - 1} more" if len(lost) > 1 else ""
-        raise ValueError(
-            f"{cells.place(row, column)}: the goal cannot be reached from the free cell at "
-            f"coordinates ({column}, {rows - 1 - row}){others}"
-        )
-    return layout, state(starts[0]) if len(starts) else None
+    cells.refuse_lost(layout.free() & ~layout.reaches_goal(), "the goal cannot be reached")
+    return layout, cells.state(*starts[0]) if len(starts) else None
 
 
-def layout_to_text(layout: Layout, start: int | None = None, form: str = "walls") -> str:
+@dataclass(frozen=True)
+class TextCells:
+    """The cells of a maze as text, top row first, and where they stand in it.
+
+    Parameters
+    ----------
+    codes : ndarray of uint32, shape (rows, columns)
+        Code points.
+    passages : ndarray of bool, shape (rows, columns, 2)
+        To the right and upwards.
+    place : callable
+        Says where in the text the cell of a row and a column stands.
+    """
+
+    codes: NDArray[np.uint32]
+    passages: NDArray[np.bool_]
+    place: Callable[[int, int], str]
+
+    @property
+    def grid(self) -> Grid:
+        """The grid of the cells."""
+        rows, columns = self.codes.shape
+        return Grid((columns, rows))
+
+    def state(self, row: int, column: int) -> int:
+        """Return the state of a cell.
+
+        Parameters
+        ----------
+        row, column : int
+            From the top left.
+        """
+        return self.grid.state((int(column), int(len(self.codes) - 1 - row)))
+
+    def refuse_lost(self, lost: NDArray[np.bool_], why: str) -> None:
+        """Name the first cell from which what must be reached cannot be, if there is one.
+
+        Parameters
+        ----------
+        lost : ndarray of bool, shape (S,)
+        why : str
+            What cannot be.
+        """
+        found = np.argwhere(self.grid.to_image(lost).astype(bool))
+        if len(found):
+            row, column = found[0]
+            others = f", nor from {len(found) - 1} more" if len(found) > 1 else ""
+            raise ValueError(
+                f"{self.place(row, column)}: {why} from the free cell at coordinates "
+                f"({column}, {len(self.codes) - 1 - row}){others}"
+            )
+
+
+def cells_from_text(text: str, *, walls: str, blocks: str) -> TextCells:
+    """Read the cells and the walls of a text in either form, whatever its signs mean.
+
+    Parameters
+    ----------
+    text : str
+    walls, blocks : str
+        The characters that may stand in a text of each form.
+
+    Raises
+    ------
+    ValueError
+        If it is not a maze.
+    """
+    source = _Source.of(text)
+    signs_of_walls, signs_of_blocks = (sum(map(text.count, signs)) for signs in ("+-|", "#."))
+    if signs_of_walls > signs_of_blocks:
+        cells, passages = _read_walls(source, walls)
+    else:
+        cells, passages = _read_blocks(source, blocks)
+    return TextCells(cells.codes, passages, cells.place)
+
+
+def layout_to_text(
+    layout: Layout, start: int | Iterable[int] | None = None, form: str = "walls"
+) -> str:
     """Write a maze as text, from which `layout_from_text` reads the same maze.
+
+    Where its cells have signs of their own these are written, and `GridWorld.read` reads them.
 
     Parameters
     ----------
     layout : Layout
         Two-dimensional.  Its heights are not written.
-    start : int, optional
-        The state to mark with ``S``.
+    start : int or sequence of int, optional
+        The state, or states, to mark with ``S``.
     form : {"walls", "blocks"}
         Blocks can say only what is blocked: they have no room for a wall between free cells.
 
@@ -133,20 +200,22 @@ def layout_to_text(layout: Layout, start: int | None = None, form: str = "walls"
     Raises
     ------
     ValueError
-        If the layout is not two-dimensional, the start is no state, blocked or the goal, or if
-        there is a wall between free cells in the form "blocks".
+        If the layout is not two-dimensional, a start is no state, blocked or an end, or if there
+        is a wall between free cells in the form "blocks".
     """
     check_choice("form", form, FORMS)
     grid = layout.grid
     if grid.num_dims != 2:
         raise ValueError(f"text shows two dimensions, got a grid {grid.shape}")
-    marks = {layout.goal: "G"}
-    if start is not None:
-        start = check_integer("start", start, below=grid.num_states)
-        if start == layout.goal or (layout.blocked is not None and layout.blocked[start]):
-            what = "the goal" if start == layout.goal else "blocked"
-            raise ValueError(f"start {start}, at {_point(grid, start)}, is {what}")
-        marks[start] = "S"
+    marks = {layout.goal: "G"} if layout.signs is None else {}
+    starts = () if start is None else start if isinstance(start, Iterable) else (start,)
+    for given in starts:
+        state = check_integer("start", given, below=grid.num_states)
+        if layout.is_end()[state] or not layout.free()[state]:
+            what = "blocked" if not layout.free()[state] else "the goal"
+            what = what if layout.signs is None else what.replace("the goal", "an end")
+            raise ValueError(f"start {state}, at {_point(grid, state)}, is {what}")
+        marks[state] = "S"
     blocked = np.asarray(~layout.free())
     if form == "walls":
         right, up = (grid.to_image(layout.passages[:, axis]).astype(bool) for axis in (0, 1))
@@ -161,16 +230,32 @@ def layout_to_text(layout: Layout, start: int | None = None, form: str = "walls"
                 f"the wall between {_point(grid, state)} and {_point(grid, there)} cannot be "
                 "written in the form 'blocks'; write the form 'walls'"
             )
-        lines = cells = np.where(grid.to_image(blocked), ord("#"), ord(".")).astype(np.uint8)
+        lines = cells = np.where(grid.to_image(blocked), ord("#"), ord(".")).astype(np.uint32)
+    write_signs(cells, layout)
     for state, mark in marks.items():
         x, y = _point(grid, state)
         cells[-1 - y, x] = ord(mark)
     return lines_to_text(lines)
 
 
+def write_signs(cells: NDArray[np.uint32], layout: Layout) -> None:
+    """Write the signs that a layout's cells have, in place.
+
+    Parameters
+    ----------
+    cells : ndarray of uint32, shape (rows, columns)
+        Top row first.
+    layout : Layout
+        Two-dimensional.
+    """
+    if layout.signs is not None:
+        signs = layout.grid.to_image(layout.signs)
+        cells[...] = np.where(signs != 0, signs, cells)
+
+
 def thin_walls(
     open_right: NDArray[np.bool_], open_up: NDArray[np.bool_], blocked: NDArray[np.bool_]
-) -> NDArray[np.uint8]:
+) -> NDArray[np.uint32]:
     """Write cells and walls as characters, top row first.
 
     Parameters
@@ -181,12 +266,12 @@ def thin_walls(
 
     Returns
     -------
-    ndarray of uint8, shape (2 rows + 1, 4 columns + 1)
-        ASCII codes.  The middle of the cell in row ``r`` and column ``c`` is at
+    ndarray of uint32, shape (2 rows + 1, 4 columns + 1)
+        Code points.  The middle of the cell in row ``r`` and column ``c`` is at
         ``[2 r + 1, 4 c + 2]``.
     """
     rows, columns = open_right.shape
-    codes = np.full((2 * rows + 1, 4 * columns + 1), ord(" "), dtype=np.uint8)
+    codes = np.full((2 * rows + 1, 4 * columns + 1), ord(" "), dtype=np.uint32)
     codes[::2, ::4] = ord("+")
     codes[1::2, 0] = ord("|")
     codes[1::2, 4::4][~open_right] = ord("|")
@@ -197,9 +282,9 @@ def thin_walls(
     return codes
 
 
-def lines_to_text(codes: NDArray[np.uint8]) -> str:
-    """Return lines of ASCII codes, shape (lines, characters), as text."""
-    return "\n".join(line.tobytes().decode("ascii") for line in codes)
+def lines_to_text(codes: NDArray[np.uint32]) -> str:
+    """Return lines of code points, shape (lines, characters), as text."""
+    return "\n".join(line.astype("<u4").tobytes().decode("utf-32-le") for line in codes)
 
 
 def _point(grid: Grid, state: int) -> tuple[int, int]:
@@ -215,7 +300,7 @@ def _among(codes: NDArray[np.uint32], signs: str) -> NDArray[np.bool_]:
     return found
 
 
-def _to_states(image: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def to_states(image: NDArray[Any]) -> NDArray[Any]:
     """Turn rows of cells, top row first, (rows, columns, ...) into states, (S, ...)."""
     cells = image[::-1].swapaxes(0, 1)
     return np.ascontiguousarray(cells.reshape(-1, *image.shape[2:]))
@@ -317,9 +402,9 @@ class _Signs:
             raise ValueError(f"{self.place(row, column)}: {why.format(sign)}")
 
 
-def _read_blocks(source: _Source) -> tuple[_Signs, NDArray[np.bool_]]:
+def _read_blocks(source: _Source, allowed: str) -> tuple[_Signs, NDArray[np.bool_]]:
     """Return the cells, and the passages to the right and up, shape (rows, columns, 2)."""
-    codes = source.codes(source.lines, _BLOCKS, "of blocks")
+    codes = source.codes(source.lines, allowed, "of blocks")
     free = codes != ord("#")
     passages = np.zeros((*codes.shape, 2), dtype=bool)
     passages[:, :-1, 0] = free[:, :-1] & free[:, 1:]
@@ -327,7 +412,7 @@ def _read_blocks(source: _Source) -> tuple[_Signs, NDArray[np.bool_]]:
     return _Signs(codes, source), passages
 
 
-def _read_walls(source: _Source) -> tuple[_Signs, NDArray[np.bool_]]:
+def _read_walls(source: _Source, allowed: str) -> tuple[_Signs, NDArray[np.bool_]]:
     """Return the cells, and the passages to the right and up, shape (rows, columns, 2)."""
     # Spaces after the last wall go, but not those of a line whose last wall is missing.
     bare = [line.rstrip(" ") for line in source.lines]
@@ -336,7 +421,7 @@ def _read_walls(source: _Source) -> tuple[_Signs, NDArray[np.bool_]]:
         line[:usual] if len(cut) < usual else cut
         for line, cut in zip(source.lines, bare, strict=True)
     ]
-    codes = source.codes(given, _WALLS, "with thin walls")
+    codes = source.codes(given, allowed, "with thin walls")
     lines, width = codes.shape
     if lines < 3 or lines % 2 == 0 or width < 5 or width % 4 != 1:
         raise ValueError(

@@ -24,6 +24,8 @@ from aggmaze.layouts.text import lines_to_text, thin_walls
 from aggmaze.rendering.overlay import Overlay, number
 from aggmaze.rendering.raster import Plane, plane_axes
 
+# Of moves to the left, and to the right, downwards and upwards.
+_DIAGONALS = ("\u2199\u2196", "\u2198\u2197")
 _SIGNS_OF_LABELS = np.frombuffer((string.ascii_lowercase + string.digits).encode(), dtype=np.uint8)
 
 
@@ -54,9 +56,10 @@ def text(layout: Layout, state: int | None, overlay: Overlay | None = None) -> s
         If the state lies outside the grid.
     """
     grid = layout.grid
-    marks = {layout.goal: "G"}
+    marks = {layout.goal: "G"} if layout.signs is None else {}
     if state is not None:
-        marks[state] = "*" if state == layout.goal else "A"
+        goal = layout.goal == state if layout.signs is None else layout.signs[state] == ord("G")
+        marks[state] = "*" if goal else "A"
     points = {tuple(int(x) for x in grid.coords(at)): mark for at, mark in marks.items()}
     through = tuple(int(x) for x in grid.coords(layout.goal if state is None else state))
 
@@ -78,7 +81,7 @@ def text(layout: Layout, state: int | None, overlay: Overlay | None = None) -> s
 
 
 def _write_overlay(
-    lines: NDArray[np.uint8],
+    lines: NDArray[np.uint32],
     layout: Layout,
     overlay: Overlay,
     axes: tuple[int, int],
@@ -96,11 +99,13 @@ def _write_overlay(
             free, _SIGNS_OF_LABELS[cut(overlay.labels) % len(_SIGNS_OF_LABELS)], first
         )
     if overlay.policy is not None:
-        signs = np.frombuffer(b"-+" * layout.grid.num_dims, dtype=np.uint8).copy()
-        for place, axis in enumerate(axes):
-            if axis < layout.grid.num_dims:
-                signs[2 * axis : 2 * axis + 2] = ((ord("<"), ord(">")), (ord("v"), ord("^")))[place]
-        middle[:] = np.where(free, signs[cut(overlay.policy)], middle)
+        acting = cut(layout.acting()).astype(bool)
+        if layout.signs is None:
+            acting = free
+        elif overlay.labels is None:
+            first[acting] = np.where(middle != 0, middle, first)[acting]
+        signs = np.array([ord(_sign_of(step, axes)) for step in layout.grid.directions], np.uint32)
+        middle[:] = np.where(acting, signs[cut(overlay.policy)], middle)
     if overlay.path is not None:
         on_path = np.zeros(layout.grid.num_states, dtype=bool)
         on_path[overlay.path] = True
@@ -109,6 +114,20 @@ def _write_overlay(
         shares = overlay.shares(cut(overlay.values))
         known = free & np.isfinite(shares)
         last[known] = ord("0") + np.minimum(10 * shares[known], 9).astype(np.uint8)
+
+
+def _sign_of(step: tuple[int, ...], axes: tuple[int, int]) -> str:
+    """Return what shows the direction of an action in a plane."""
+    moved = [axis for axis, length in enumerate(step) if length]
+    if len(moved) > 1:
+        return _DIAGONALS[step[0] > 0][step[1] > 0]
+    if not moved:
+        return "."
+    (axis,) = moved
+    forward = step[axis] > 0
+    if axis not in axes:
+        return "+" if forward else "-"
+    return ("<>", "v^")[axes.index(axis)][forward]
 
 
 def _meanings(overlay: Overlay) -> str:
@@ -123,10 +142,12 @@ def _meanings(overlay: Overlay) -> str:
     return "\n".join(lines)
 
 
-def _plane_lines(plane: Plane) -> NDArray[np.uint8]:
-    """Return the ASCII codes of a plane, shape (2 rows + 1, 4 columns + 1)."""
+def _plane_lines(plane: Plane) -> NDArray[np.uint32]:
+    """Return the code points of a plane, shape (2 rows + 1, 4 columns + 1)."""
     codes = thin_walls(plane.open_right, plane.open_up, plane.blocked)
     if plane.heights is not None:
         digits = np.clip(np.floor(plane.heights * 10), 0, 9).astype(np.uint8) + ord("0")
         codes[1::2, 2::4] = np.where(plane.blocked, ord("#"), digits)
+    if plane.signs is not None:
+        codes[1::2, 2::4] = np.where(plane.signs != 0, plane.signs, codes[1::2, 2::4])
     return codes

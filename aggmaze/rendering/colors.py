@@ -13,6 +13,12 @@ WHITE = (255, 255, 255)
 GOAL = (255, 196, 0)
 AGENT = (0, 150, 110)
 PATH = (214, 39, 40)
+# Grounds of cells with signs: goals, holes, lava, cliffs, and those of a table of the user's.
+GOAL_GROUND = (255, 240, 196)
+PIT_GROUND = (178, 203, 228)
+LAVA = (238, 110, 48)
+CLIFF = (116, 98, 88)
+SIGNED = (226, 212, 240)
 
 # ColorBrewer's RdBu, reversed and without its darkest ends, which are as dark as the outline of a
 # marker.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFilter
+from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from aggmaze.rendering.colors import AGENT, GOAL, INK, WHITE
 
@@ -101,6 +103,70 @@ def agent_marker(size: int, outline: int) -> Marker:
     return Marker(colors, disc(size / 2))
 
 
+@lru_cache(maxsize=16)
+def pit_marker(size: int) -> Marker:
+    """Return a hole, a dark disc ``size`` pixels wide with a light rim."""
+    axis = np.arange(size) - (size - 1) / 2
+    distance = np.hypot(axis[:, np.newaxis], axis)[..., np.newaxis]
+    hole = np.clip(size / 2 - max(1, size // 12) - distance + 0.5, 0.0, 1.0)
+    colors = hole * np.array(INK) + (1 - hole) * np.array(WHITE)
+    return Marker(colors, np.clip(size / 2 - distance + 0.5, 0.0, 1.0))
+
+
+@lru_cache(maxsize=256)
+def letter_marker(size: int, letter: str) -> Marker:
+    """Return a letter in ink with a light seam, ``size`` pixels wide and high.
+
+    Parameters
+    ----------
+    size : int
+        Pixels.
+    letter : str
+        A single character.
+    """
+    font = ImageFont.load_default(size)
+    ink, covered = (
+        np.asarray(_written(letter, size, font, seam), dtype=np.float64)[..., np.newaxis] / 255
+        for seam in (0, max(1, size // 10))
+    )
+    share = np.divide(ink, covered, out=np.zeros_like(ink), where=covered > 0).clip(0.0, 1.0)
+    return Marker(share * np.array(INK) + (1 - share) * np.array(WHITE), covered)
+
+
+def _written(letter: str, size: int, font: Any, seam: int) -> Image.Image:
+    image = Image.new("L", (size, size))
+    middle = size / 2
+    ImageDraw.Draw(image).text(
+        (middle, middle), letter, fill=255, font=font, anchor="mm", stroke_width=seam
+    )
+    return image
+
+
+def draw_slanted(
+    image: NDArray[np.uint8],
+    ends: NDArray[np.int64],
+    thickness: int,
+    color: tuple[int, int, int],
+) -> None:
+    """Draw straight lines between points, in place.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (H, W, 3)
+    ends : ndarray of int, shape (N, 2, 2)
+        Column and row of the pixels where each line begins and ends.
+    thickness : int
+        Pixels.
+    color : triple of int
+        Levels in [0, 255].
+    """
+    mask = Image.new("1", (image.shape[1], image.shape[0]))
+    pen = ImageDraw.Draw(mask)
+    for first, last in ends.tolist():
+        pen.line([tuple(first), tuple(last)], fill=1, width=thickness)
+    image[np.asarray(mask)] = color
+
+
 def draw_bars(
     image: NDArray[np.uint8],
     tops: NDArray[np.int64],
@@ -137,6 +203,33 @@ def arrow_marker(size: int, axis: int, sign: int) -> Marker:
     marker = _haloed([shaft + mirrored], size)
     turns = axis if sign > 0 else axis + 2
     return Marker(np.rot90(marker.colors, turns), np.rot90(marker.opacity, turns))
+
+
+@lru_cache(maxsize=16)
+def diagonal_marker(size: int, right: int, up: int) -> Marker:
+    """Return an arrow ``size`` pixels wide that points to a corner; a dot where it points nowhere.
+
+    Parameters
+    ----------
+    size : int
+    right, up : int
+        The direction; both 0 for the dot.
+    """
+    if right == up == 0:
+        ring = [2 * math.pi * k / 24 for k in range(24)]
+        dot = [(0.5 + 0.2 * math.cos(angle), 0.5 + 0.2 * math.sin(angle)) for angle in ring]
+        return _haloed([dot], size)
+    shaft = [(0.12, 0.42), (0.5, 0.42), (0.5, 0.2), (0.9, 0.5)]
+    arrow = shaft + [(x, 1 - y) for x, y in reversed(shaft[:-1])]
+    angle = math.atan2(-up, right)  # rows of pixels count downwards
+    turned = [
+        (
+            0.5 + (x - 0.5) * math.cos(angle) - (y - 0.5) * math.sin(angle),
+            0.5 + (x - 0.5) * math.sin(angle) + (y - 0.5) * math.cos(angle),
+        )
+        for x, y in arrow
+    ]
+    return _haloed([turned], size)
 
 
 @lru_cache(maxsize=16)

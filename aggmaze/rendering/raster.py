@@ -30,9 +30,14 @@ from aggmaze.rendering import legend
 from aggmaze.rendering.colors import (
     AGENT,
     BACKGROUND,
+    CLIFF,
     FLOOR,
+    GOAL_GROUND,
     INK,
+    LAVA,
     PATH,
+    PIT_GROUND,
+    SIGNED,
     WALL,
     WHITE,
     label_colors,
@@ -41,10 +46,15 @@ from aggmaze.rendering.colors import (
 )
 from aggmaze.rendering.marks import (
     SMALLEST_MARKER,
+    Marker,
     agent_marker,
     arrow_marker,
+    diagonal_marker,
     draw_bars,
+    draw_slanted,
     goal_marker,
+    letter_marker,
+    pit_marker,
     sign_marker,
 )
 from aggmaze.rendering.overlay import Overlay
@@ -64,6 +74,8 @@ GLYPHS = {
 GLYPH_SCALE = 2
 LABEL_PADDING = 4
 
+#: Cells of these signs have a colour of their own, whatever is known of them.
+GROUNDS = {"G": GOAL_GROUND, "H": PIT_GROUND, "L": LAVA, "~": LAVA, "C": CLIFF}
 # Cells, without lines, in which marks can be told apart.
 SMALLEST_MARKED_CELL = 12
 # On open ground without room in each cell, one mark stands for a square of about so many pixels.
@@ -88,6 +100,10 @@ class Plane:
         Where the values of an overlay lie between the least and the greatest; NaN where unknown.
     labels : ndarray of int, shape (rows, columns), optional
         Those of an overlay.
+    signs : ndarray of uint32, shape (rows, columns), optional
+        What marks the cells, as code points; 0 where nothing does.
+    ends : ndarray of bool, shape (rows, columns), optional
+        Where an episode ends; beside signs.
     """
 
     open_right: NDArray[np.bool_]
@@ -96,6 +112,8 @@ class Plane:
     blocked: NDArray[np.bool_]
     shares: NDArray[np.float64] | None = None
     labels: NDArray[np.int64] | None = None
+    signs: NDArray[np.uint32] | None = None
+    ends: NDArray[np.bool_] | None = None
 
     @classmethod
     def of(
@@ -133,10 +151,26 @@ class Plane:
             else cut(layout.blocked).astype(bool),
             shares=None if overlay.values is None else overlay.shares(cut(overlay.values)),
             labels=None if overlay.labels is None else cut(overlay.labels),
+            signs=None if layout.signs is None else cut(layout.signs),
+            ends=None if layout.signs is None else cut(layout.is_end()).astype(bool),
         )
 
     def colors(self) -> NDArray[np.uint8]:
         """Return the colour of each cell, shape (rows, columns, 3)."""
+        colors = self._grounds()
+        if self.signs is not None:
+            for sign, color in GROUNDS.items():
+                colors[self.signs == ord(sign)] = color
+            # Those of the user's too, but where values or labels have coloured them.
+            others = ~np.isin(self.signs, (0, *map(ord, GROUNDS)))
+            if self.shares is not None or self.labels is not None:
+                assert self.ends is not None
+                others &= self.ends
+            colors[others] = SIGNED
+        return colors
+
+    def _grounds(self) -> NDArray[np.uint8]:
+        """Return the colours of cells without those that their signs give them."""
         if self.labels is not None and self.shares is None:
             return label_colors(self.labels)
         known = None if self.shares is None else np.isfinite(self.shares)
@@ -349,7 +383,9 @@ class Raster:
         if inside < SMALLEST_MARKED_CELL:
             # Between walls one cell says nothing of the next.
             self._mark_every = 0 if layout.num_walls > 0 else math.ceil(MARK_EVERY / edge)
-        self._mark_size = min(inside * 6 // 10, 26) if self._mark_every == 1 else 11
+        self._mark_size = (
+            min(inside * 6 // 10, max(26, inside // 3)) if self._mark_every == 1 else 11
+        )
         self._thickness = max(1, inside // 8)
         # Room for markers that are larger than the cells at the border.
         self._margin = max(0, (goal_size - inside) // 2 - thickness)
@@ -476,18 +512,19 @@ class Raster:
             if self.overlay.path is not None:
                 self._draw_line(canvas, panel, self.overlay.path, point, PATH, seam=2)
             self._draw_policy(canvas, panel, point)
-            if fixed == tuple(x for axis, x in enumerate(goal) if axis not in panel.axes):
+            if self.layout.signs is not None:
+                self._draw_signs(canvas, panel, point)
+            elif fixed == tuple(x for axis, x in enumerate(goal) if axis not in panel.axes):
                 self._goal.draw(canvas, _cell(panel, goal))
             self._slices[panel] = fixed
         return canvas
 
     def _draw_policy(self, canvas: NDArray[np.uint8], panel: Panel, point: tuple[int, ...]) -> None:
-        """Draw the actions of a plane's cells that are free and not the goal."""
+        """Draw the actions of a plane's cells that are free and no end."""
         policy, every = self.overlay.policy, self._mark_every
         if policy is None or every == 0:
             return
-        acting = self.layout.free()
-        acting[self.layout.goal] = False
+        acting = self.layout.acting()
         actions, shown = (
             self.layout.grid.to_image(of, axes=panel.axes, through=point)[::-1]
             for of in (policy, acting)
@@ -498,12 +535,48 @@ class Raster:
         tops, lefts = (centres - self._mark_size // 2 for centres in panel.centres(x, y))
         chosen = actions[y, x]
         for action in np.unique(chosen).tolist():
-            axis, sign = action // 2, 2 * (action % 2) - 1
             here = chosen == action
-            marker = sign_marker(self._mark_size, sign)
-            if axis in panel.axes:
-                marker = arrow_marker(self._mark_size, panel.axes.index(axis), sign)
-            marker.draw_all(canvas, tops[here], lefts[here])
+            self._action_marker(action, panel).draw_all(canvas, tops[here], lefts[here])
+
+    def _action_marker(self, action: int, panel: Panel) -> Marker:
+        """Return what shows an action in a panel."""
+        direction = self.layout.grid.directions[action]
+        moved = [axis for axis, step in enumerate(direction) if step]
+        if len(moved) != 1:
+            return diagonal_marker(self._mark_size, direction[0], direction[1])
+        (axis,) = moved
+        if axis in panel.axes:
+            return arrow_marker(self._mark_size, panel.axes.index(axis), direction[axis])
+        return sign_marker(self._mark_size, direction[axis])
+
+    def _draw_signs(self, canvas: NDArray[np.uint8], panel: Panel, point: tuple[int, ...]) -> None:
+        """Draw what marks a plane's cells: goals always, all else where cells have room for it."""
+        assert self.layout.signs is not None
+        inside = panel.edge - panel.line
+        cells, ends = (
+            self.layout.grid.to_image(of, axes=panel.axes, through=point)[::-1]
+            for of in (self.layout.signs, self.layout.is_end())
+        )
+        for code in np.unique(cells[cells != 0]).tolist():
+            sign = chr(code)
+            y, x = np.nonzero(cells == code)
+            rows, columns = panel.centres(x, y)
+            size = inside * 7 // 10
+            if sign == "G":
+                marker = self._goal
+            elif sign in "L~C" or inside < SMALLEST_MARKED_CELL:
+                continue
+            elif sign == "H":
+                marker = pit_marker(size)
+            elif self.overlay.policy is not None and not ends[y[0], x[0]]:
+                # Beside the arrow, in a corner.
+                size = max(8, inside * 4 // 10)
+                marker, shift = letter_marker(size, sign), inside // 2 - size // 2 - 1
+                rows, columns = rows - shift, columns - shift
+            else:
+                marker = letter_marker(size, sign)
+            height = marker.opacity.shape[0]
+            marker.draw_all(canvas, rows - height // 2, columns - height // 2)
 
     def _draw_line(
         self,
@@ -515,7 +588,7 @@ class Raster:
         *,
         seam: int,
     ) -> None:
-        """Draw what of a walk, from neighbour to neighbour, lies in a plane, with a white seam."""
+        """Draw what of a walk lies in a plane, with a white seam."""
         coords = self.layout.grid.coords(states)
         right, up = panel.axes
         within = np.ones(len(states), dtype=bool)
@@ -532,7 +605,15 @@ class Raster:
             # A walk to and fro draws a piece once.
             places = np.unique(low[steps] * panel.columns + first[steps])
             pieces.append(np.divmod(places, panel.columns))
+        # Wind and kings lead on a slant; who is sent back to the start draws no line.
+        slanted = within[1:] & within[:-1] & (abs(np.diff(x)) <= 1)
+        slanted &= abs(np.diff(x)) + abs(np.diff(y)) > 1
+        tops, lefts = panel.centres(x, y)
+        points = np.stack([lefts, tops], axis=1)
+        lines = np.unique(np.stack([points[:-1], points[1:]], axis=1)[slanted], axis=0)
         for thick, paint in ((self._thickness + 2 * seam, WHITE), (self._thickness, color)):
+            if len(lines):
+                draw_slanted(image, lines, thick, paint)
             size = thick, panel.edge + thick
             for level, (bottom, left) in zip((True, False), pieces, strict=True):
                 tops, lefts = panel.centres(left, bottom if level else bottom + 1)

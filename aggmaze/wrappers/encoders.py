@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
-from aggmaze.envs.maze import MazeEnv
+from aggmaze.envs.layout_env import LayoutEnv
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout
 from aggmaze.memory import check_memory
@@ -24,6 +24,8 @@ SMALLEST_IMAGE = 36
 _PATCHES_BYTES, _BYTES_A_PATCH = 2**26, 600
 # Larger pictures are drawn each time: it takes little longer than to copy one, which must be.
 _LARGEST_REMEMBERED = 2**20
+# Signs of a grid world's cells that views have a channel for: none, and goals.
+_SEEN = (0, ord("G"))
 #: What the last axis of a local view tells of a position, each 0 or 1, the height between them.
 LOCAL_VIEW_CHANNELS = ("free", "left", "right", "down", "up", "goal", "height")
 
@@ -254,6 +256,12 @@ class LocalViewEncoder:
             raise ValueError(
                 f"a local view is a square: it needs a maze of 2 dimensions, not {grid.num_dims}"
             )
+        goals = layout.is_end()
+        if layout.signs is not None and (other := layout.signs[~np.isin(layout.signs, _SEEN)]).size:
+            raise ValueError(
+                "a local view shows walls and goals, and this maze has cells of other signs, such "
+                f"as {chr(other[0])!r}; ImageObservation shows them"
+            )
         self._layout = layout
         self._radius = check_integer("radius", radius, least=1)
         side, channels = 2 * self._radius + 1, len(LOCAL_VIEW_CHANNELS)
@@ -263,7 +271,7 @@ class LocalViewEncoder:
         features = np.zeros((grid.num_states, channels), dtype=np.float32)
         features[:, 0] = layout.free()
         features[:, 1:5] = layout.available()
-        features[layout.goal, 5] = 1.0
+        features[goals, 5] = 1.0
         if layout.heights is not None:
             features[:, 6] = np.where(layout.free(), layout.heights, 0.0)
         self._num_rows, self._side = ny, side
@@ -310,7 +318,7 @@ def grid_of(env: Any) -> Grid:
     TypeError
         If there is none.
     """
-    if isinstance(env.unwrapped, MazeEnv):
+    if isinstance(env.unwrapped, LayoutEnv):
         return env.unwrapped.grid
     if env.has_wrapper_attr("cells"):
         grid: Grid = env.get_wrapper_attr("cells").grid
@@ -326,6 +334,6 @@ def layout_of(env: Any) -> Layout:
     TypeError
         If the environment is no maze.
     """
-    if not isinstance(env.unwrapped, MazeEnv):
+    if not isinstance(env.unwrapped, LayoutEnv):
         raise TypeError(f"{env} is no maze: it has no layout to be seen")
     return env.unwrapped.layout

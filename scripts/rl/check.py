@@ -53,6 +53,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "TerrainMaze-v0": {"shape": (4, 3), "p": 0.9},
     "NDMaze-v0": {"shape": (3, 2, 3), "p": 0.9},
     "DiscretizedCartPole-v0": {},
+    "GridWorld-v0": {},
 }
 WRAPPERS: dict[str, Callable[[Env], Env]] = {
     "CoordinateObservation": wrappers.CoordinateObservation,
@@ -76,6 +77,8 @@ def takes(env_id: str, name: str) -> bool:
     two_dimensional = name.startswith("LocalView")
     if env_id == "DiscretizedCartPole-v0":
         return not two_dimensional and name not in ("ImageObservation", "NewMazeEachEpisode")
+    if env_id == "GridWorld-v0":  # which has a pit, and of which nothing is drawn
+        return not two_dimensional and name != "NewMazeEachEpisode"
     return not (env_id == "NDMaze-v0" and two_dimensional)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from aggmaze import Grid
+from aggmaze import Grid, KingGrid
 from tests.strategies import grids
 
 
@@ -141,3 +141,27 @@ class TestGrid:
     ) -> None:
         with pytest.raises(ValueError, match=message):
             Grid((2, 2, 2)).to_image(values, **options)
+
+
+class TestDirections:
+    @pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4)])
+    def test_lead_to_the_neighbours(self, shape: tuple[int, ...]) -> None:
+        grid = Grid(shape)
+        successors, on_grid = grid.neighbours()
+        assert len(grid.directions) == grid.num_actions
+        for state, action in np.argwhere(on_grid):
+            there = grid.coords(state) + np.array(grid.directions[action])
+            assert grid.state(there) == successors[state, action]
+
+    def test_of_a_king(self) -> None:
+        for stays in (False, True):
+            grid = KingGrid((3, 4), stays=stays)
+            assert grid.directions[:4] == Grid((3, 4)).directions
+            assert len(set(grid.directions)) == grid.num_actions == 8 + stays
+            assert ((0, 0) in grid.directions) == stays
+            assert len(grid.action_names) == grid.num_actions
+            # Its neighbours are those of any grid.
+            assert grid.neighbours()[0].shape == (12, 4)
+        assert KingGrid((3, 4)) != Grid((3, 4))
+        with pytest.raises(ValueError, match=r"a king moves in 2 dimensions, got shape \(3,\)"):
+            KingGrid((3,))

@@ -538,6 +538,7 @@ def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     Path("empty.npz").touch()
     Path("bad.json").write_text("[]")
     Path("model.txt").write_text("three states")
+    Path("model.dat").write_text("three states")
     Path("folder.npz").mkdir()
     Path("linked.npz").symlink_to("model.npz")
     return tmp_path
@@ -551,7 +552,8 @@ def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         (["solve", "empty.npz", "--gamma", 0.9], ["'empty.npz' is not a saved model: "]),
         (["solve", "other.npz", "--gamma", 0.9], ["'other.npz' is not a saved model: header"]),
         (["solve", "result.npz", "--gamma", 0.9], ["'result.npz' is not", "it is a saved result"]),
-        (["solve", "model.txt", "--gamma", 0.9], ["'model.txt' is not a model file", "in .npz"]),
+        (["solve", "model.dat", "--gamma", 0.9], ["'model.dat' is not a model file", "in .npz"]),
+        (["solve", "model.txt", "--gamma", 0.9], ["model.txt: line 1, column 1: 't' is not among"]),
         (["solve", ".", "--gamma", 0.9], ["'.' is not a model file"]),
         (["solve", "model.npz", "--gamma", 2], ["gamma must be in [0, 1), got 2"]),
         (
@@ -581,7 +583,7 @@ def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         (["convert", "model.npz", "model.npz"], ["TARGET is SOURCE: 'model.npz'"]),
         (["convert", "model.npz", "./linked.npz"], ["TARGET is SOURCE: 'linked.npz'"]),
         (["convert", "result.npz", "copy.json"], ["it is a saved result"]),
-        (["convert", "model.txt", "copy.npz"], ["'model.txt' is not a model file"]),
+        (["convert", "model.dat", "copy.npz"], ["'model.dat' is not a model file"]),
         (["solve", "bad.json", "--gamma", 0.9], ["'bad.json' is not a saved Gymnasium P: its"]),
         (["convert", "model.npz", "copy.npz", "--set", "p=1"], ["--set gives", "'model.npz'"]),
         (["convert", "result.npz", "copy.npz"], ["it is a saved result"]),

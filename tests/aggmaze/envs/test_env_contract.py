@@ -84,7 +84,22 @@ GIVEN: list[Variant] = [
     ("from_image", {"image": PIXELS, "shape": (5, 4), "scale": False, "cost": "difference"}),
 ]
 MAZES += GIVEN
-VARIANTS: list[Variant] = [(env_id, {}) for env_id in aggmaze.ENV_IDS] + MAZES
+# Whose moves are no `MoveMDP`, or have no mask, or which have several ends.
+OWN_MAP = "S..LL2\n.#..mC\n...#1.\nG....H"
+OWN_SIGNS = {"H": -1, "1": 3, "2": 10, "m": {"reward": -0.5, "ends": False}}
+WORLDS: list[Variant] = [
+    ("GridWorld-v0", {"layout": ["SFFF", "FHFH", "FFFH", "HFFG"], "p": 1 / 3}),
+    ("GridWorld-v0", {"layout": "windy-stochastic"}),
+    ("GridWorld-v0", {"layout": "cliff", "pays": "leaving"}),
+    ("GridWorld-v0", {"layout": "dyna-maze", "slip": "uniform", "bumps": "masked", "p": 0.9}),
+    ("GridWorld-v0", {"layout": OWN_MAP, "signs": OWN_SIGNS, "p": 0.8, "step_cost": 0.1}),
+    (
+        "GridWorld-v0",
+        {"layout": OWN_MAP, "signs": OWN_SIGNS, "moves": "king_or_stay", "bumps": "masked"},
+    ),
+    ("GridWorld-v0", {"layout": [[0, 1], [0, 0]], "goal": (1, 0), "bump_cost": 2}),
+]
+VARIANTS: list[Variant] = [(env_id, {}) for env_id in aggmaze.ENV_IDS] + MAZES + WORLDS
 REGISTERED = [variant for variant in VARIANTS if variant[0] not in MADE]
 
 

@@ -586,3 +586,51 @@ def test_wide_places_take_wide_draws(top: int, dtype: type[np.generic], size: in
     raw = np.random.PCG64(0).random_raw(len(draws) if dtype is np.uint64 else -(-size // 2))
     np.testing.assert_array_equal(draws, np.asarray(raw).view(dtype)[:size])
     assert len(draws) == size
+
+
+class TestEnds:
+    GRID = Grid((3, 1))
+
+    def layout(self, **arguments: Any) -> Layout:
+        return Layout(self.GRID, open_passages(self.GRID), **arguments)
+
+    def test_the_goal_alone_by_default(self) -> None:
+        layout = self.layout(goal=2)
+        assert layout.is_end().tolist() == [False, False, True]
+        assert layout.acting().tolist() == [True, True, False]
+        assert layout.reaches_end().tolist() == layout.reaches_goal().tolist() == [True] * 3
+
+    def test_several(self) -> None:
+        ends = np.array([True, False, False])
+        untrod = np.array([False, True, False])
+        layout = self.layout(ends=ends, untrod=untrod)
+        assert layout.acting().tolist() == [False, False, True]
+        assert not layout.is_end().flags.writeable
+        assert ", 1 end)" in repr(layout)
+        passages = np.array([[False, False], [True, False], [False, False]])
+        apart = Layout(self.GRID, passages, ends=ends)
+        assert apart.reaches_end().tolist() == [True, False, False]
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"ends": np.array([False, True, True])}, "the goal, state 0, must be among the ends"),
+            ({"ends": np.array([True])}, r"ends must be booleans of shape \(3,\)"),
+            ({"ends": np.array([1, 0, 0])}, "ends must be booleans"),
+            ({"signs": np.zeros(2, np.uint32)}, r"signs must have shape \(3,\), got \(2,\)"),
+            ({"untrod": np.zeros(2, bool)}, r"untrod must have shape \(3,\), got \(2,\)"),
+        ],
+    )
+    def test_refused(self, arguments: dict[str, Any], message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            self.layout(**arguments)
+
+    def test_blocked(self) -> None:
+        blocked = np.array([False, True, False])
+        with pytest.raises(ValueError, match="state 1 is an end and blocked"):
+            Layout(
+                self.GRID,
+                open_passages(self.GRID, blocked),
+                blocked=blocked,
+                ends=np.array([True, True, False]),
+            )
