@@ -1,7 +1,8 @@
 """Gymnasium environments that expose their exact transition models.
 
-Importing this package registers ``StandardMaze-v0``, ``TerrainMaze-v0``, ``NDMaze-v0`` and
-``DiscretizedCartPole-v0``; where the import is not certain to have happened, as in worker
+Importing this package registers ``StandardMaze-v0``, ``TerrainMaze-v0``, ``NDMaze-v0``,
+``DiscretizedCartPole-v0``, ``DiscretizedMountainCar-v0``, ``DiscretizedAcrobot-v0`` and
+``DiscretizedPendulum-v0``; where the import is not certain to have happened, as in worker
 processes, ``aggmaze:StandardMaze-v0`` makes it.
 """
 
@@ -9,7 +10,13 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import gymnasium as _gym
 
+from aggmaze.cells.discretize import Discretization, discretize
 from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
+from aggmaze.envs.discretized import (
+    DiscretizedAcrobotEnv,
+    DiscretizedMountainCarEnv,
+    DiscretizedPendulumEnv,
+)
 from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.tabular import TabularEnv
@@ -22,6 +29,7 @@ from aggmaze.layouts.text import layout_from_text, layout_to_text
 from aggmaze.models.events import EventMDP, EventStage
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
+from aggmaze.wrappers.discretized import Discretized
 from aggmaze.wrappers.discretized_cartpole import DiscretizedCartPole
 
 if _TYPE_CHECKING:
@@ -33,8 +41,13 @@ else:
 
 __all__ = [
     "ENV_IDS",
+    "Discretization",
+    "Discretized",
+    "DiscretizedAcrobotEnv",
     "DiscretizedCartPole",
     "DiscretizedCartPoleEnv",
+    "DiscretizedMountainCarEnv",
+    "DiscretizedPendulumEnv",
     "EventMDP",
     "EventStage",
     "Grid",
@@ -46,6 +59,7 @@ __all__ = [
     "TabularMDP",
     "TabularVectorEnv",
     "TerrainMazeEnv",
+    "discretize",
     "layout_from_text",
     "layout_to_text",
     "load_model",
@@ -59,6 +73,18 @@ _ENTRY_POINTS = {
     "TerrainMaze-v0": ("terrain_maze:TerrainMazeEnv", "vector:terrain_maze"),
     "NDMaze-v0": ("nd_maze:NDMazeEnv", "vector:nd_maze"),
     "DiscretizedCartPole-v0": ("cartpole:DiscretizedCartPoleEnv", "vector:discretized_cartpole"),
+    "DiscretizedMountainCar-v0": (
+        "discretized:DiscretizedMountainCarEnv",
+        "vector:discretized_mountain_car",
+    ),
+    "DiscretizedAcrobot-v0": (
+        "discretized:DiscretizedAcrobotEnv",
+        "vector:discretized_acrobot",
+    ),
+    "DiscretizedPendulum-v0": (
+        "discretized:DiscretizedPendulumEnv",
+        "vector:discretized_pendulum",
+    ),
 }
 
 #: The registered ids.

@@ -179,9 +179,7 @@ def one_each(name: str, values: Iterable[Any], axes: Sequence[str]) -> tuple[Any
     return entries
 
 
-def check_counts(
-    name: str, values: int | Iterable[int], axes: Sequence[str]
-) -> tuple[int, ...]:
+def check_counts(name: str, values: int | Iterable[int], axes: Sequence[str]) -> tuple[int, ...]:
     """Return a number of at least 1 for each axis, given one number for all or one for each.
 
     Parameters

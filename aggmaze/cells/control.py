@@ -44,9 +44,9 @@ class ControlProblem(Problem):
     names: ClassVar[tuple[str, ...]]
     #: Id of the environment on which policies are tried.
     env_id: ClassVar[str]
-    #: Bins with which policies do well, by method, and the method that does better.
-    bins: ClassVar[dict[str, tuple[int, ...]]]
-    method: ClassVar[str]
+    #: Bins with which policies do well, and the method that does better with them.
+    default_bins: ClassVar[tuple[int, ...]]
+    default_method: ClassVar[str] = "interpolate"
 
     @classmethod
     def constants_of(cls, env: Any) -> tuple[tuple[str, Any], ...]:
@@ -94,8 +94,7 @@ class MountainCar(ControlProblem):
         "force",
         "gravity",
     )
-    bins = {"interpolate": (120, 100), "average": (120, 100)}
-    method = "interpolate"
+    default_bins = (120, 100)
 
     @classmethod
     def of(cls, env: Any) -> Self:
@@ -146,9 +145,7 @@ class MountainCar(ControlProblem):
         position = np.clip(position + velocity, of["min_position"], of["max_position"])
         velocity = np.where((position == of["min_position"]) & (velocity < 0), 0.0, velocity)
         arrived = (position >= of["goal_position"]) & (velocity >= of["goal_velocity"])
-        return Advanced(
-            np.stack([position, velocity], axis=1), np.full(len(points), -1.0), arrived
-        )
+        return Advanced(np.stack([position, velocity], axis=1), np.full(len(points), -1.0), arrived)
 
 
 @dataclass(frozen=True)
@@ -181,8 +178,9 @@ class Acrobot(ControlProblem):
         "torque_noise_max",
         "book_or_nips",
     )
-    bins = {"interpolate": (12, 12, 13, 13), "average": (12, 12, 13, 13)}
-    method = "interpolate"
+    default_bins = (12, 12, 13, 13)
+    #: Speeds that a policy which swings up seldom leaves.
+    default_limits = (6.0, 10.0)
 
     @classmethod
     def of(cls, env: Any, limits: Sequence[float] | None = None) -> Self:
@@ -207,7 +205,7 @@ class Acrobot(ControlProblem):
                 f"{env.torque_noise_max}"
             )
         most = (float(env.MAX_VEL_1), float(env.MAX_VEL_2))
-        given = (6.0, 10.0) if limits is None else limits
+        given = cls.default_limits if limits is None else limits
         _, (first, second) = check_box((0, 0), given, ("velocity 1", "velocity 2"), ("0", "limits"))
         for axis, (limit, largest) in enumerate(zip((first, second), most, strict=True)):
             if not 0 < limit <= largest:
@@ -313,8 +311,7 @@ class Pendulum(ControlProblem):
     env_class = PendulumEnv
     env_id = "Pendulum-v1"
     names = ("max_speed", "max_torque", "dt", "g", "m", "l")
-    bins = {"interpolate": (101, 81), "average": (101, 81)}
-    method = "interpolate"
+    default_bins = (101, 81)
 
     @classmethod
     def of(cls, env: Any, num_torques: int = 7) -> Self:

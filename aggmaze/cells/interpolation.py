@@ -33,9 +33,7 @@ class Corners(Cells):
     @cached_property
     def widths(self) -> NDArray[np.float64]:
         """Distance of two corners along each axis, shape (D,)."""
-        gaps = [
-            n if axis in self.wrap else max(n - 1, 1) for axis, n in enumerate(self.bins)
-        ]
+        gaps = [n if axis in self.wrap else max(n - 1, 1) for axis, n in enumerate(self.bins)]
         return self.spans / np.array(gaps)
 
     @cached_property
