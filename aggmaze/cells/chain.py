@@ -200,7 +200,8 @@ def _counted(
     absorbed = _absorbed(cells, num_actions)
     visits = sp.csr_array(sp.vstack([*counts, absorbed], format="csr"))
     rewards = sp.csr_array(sp.vstack([*paid, 0.0 * absorbed], format="csr"))
-    costs = 0.0 - rewards.sum(axis=1).reshape(cells.num_states, num_actions)
+    sums = np.asarray(rewards.sum(axis=1), dtype=np.float64)
+    costs = 0.0 - sums.reshape(cells.num_states, num_actions)
     costs[: cells.num_cells] /= num_points
     outcome_costs = 0.0 - rewards.data / visits.data
     visits.data[: len(visits.data) - absorbed.nnz] /= num_points

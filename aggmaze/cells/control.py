@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -183,13 +183,13 @@ class Acrobot(ControlProblem):
     default_limits = (6.0, 10.0)
 
     @classmethod
-    def of(cls, env: Any, limits: Sequence[float] | None = None) -> Self:
+    def of(cls, env: Any, limits: Iterable[float] | None = None) -> Self:
         """Return the problem of an environment, with its constants as they are now.
 
         Parameters
         ----------
         env : gymnasium.Env
-        limits : sequence of float, optional
+        limits : iterable of float, optional
             Speeds of the two angles beyond which the box ends, (6, 10) by default; at most what the
             physics allows.
 

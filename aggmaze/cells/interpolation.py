@@ -129,9 +129,10 @@ class Corners(Cells):
         """Return mean weights over an interval: between corners they are linear."""
         n, first, width = self.bins[axis], self.first[axis], self.widths[axis]
         ends = np.array([low, high])
-        begin, last = np.floor((ends - first) / width).astype(np.int64) + (0, 1)
+        begin = math.floor((low - first) / width)
+        last = math.floor((high - first) / width) + 1
         if axis not in self.wrap:
-            begin, last = max(int(begin), 0), min(int(last), n - 1)
+            begin, last = max(begin, 0), min(last, n - 1)
         places = np.arange(begin, last + 1) * width + first
         places = np.unique(np.concatenate([ends, places[(places > low) & (places < high)]]))
         near, share = self._along(axis, places)

@@ -111,6 +111,8 @@ class DiscretizedCartPoleEnv(CellsEnv):
     - v0: first version.
     """
 
+    cells: Cells
+
     def __init__(
         self,
         *,

@@ -24,12 +24,14 @@ _MOST_CHARACTERS = 40
 _TEXT, _LINE, _PADDING = 14, 18, 10
 # The car, its height above the hill and what the hill is in the picture.
 _CAR, _WHEEL = (44, 20), 8
-_HILL_BOTTOM, _HILL_HEIGHT, _MARGIN = 330, 220, 40
+_HILL_BOTTOM, _HILL_HEIGHT = 330, 220
+# Beside the hill, to the right for the legend.
+_MARGINS = (30, 130)
 # Pixels a metre, where the links hang, and half their width.
-_METRE, _PIVOT, _HALF_WIDTH = 80, (300, 200), 8
+_METRE, _PIVOT, _HALF_WIDTH = 75, (300, 185), 8
 # Length of the arrow of the strongest action, half its width, and where it is of what hangs.
 _ARROW, _ARROW_WIDTH = 90, 12
-_ARROW_PLACE = (300, 372)
+_ARROW_PLACE = (300, 378)
 
 Point = tuple[float, float]
 
@@ -213,12 +215,12 @@ def _draw_hill(
     push: float | None,
 ) -> None:
     (left, _), (right, _) = problem.low, problem.high
-    metre = (SIZE[0] - 2 * _MARGIN) / (right - left)
+    metre = (SIZE[0] - sum(_MARGINS)) / (right - left)
 
     def at(position: float) -> Point:
         # The height whose slope is what gravity pulls with.
         height = (math.sin(3 * position) + 1) / 2
-        return _MARGIN + (position - left) * metre, _HILL_BOTTOM - _HILL_HEIGHT * height
+        return _MARGINS[0] + (position - left) * metre, _HILL_BOTTOM - _HILL_HEIGHT * height
 
     hill = [at(position) for position in np.linspace(left, right, 120).tolist()]
     pen.polygon([(0, hill[0][1]), *hill, (SIZE[0], hill[-1][1]), (SIZE[0], 420), (0, 420)], WALL)

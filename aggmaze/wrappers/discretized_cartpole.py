@@ -80,6 +80,8 @@ class DiscretizedCartPole(CellObservation, gym.utils.RecordConstructorArgs):
         or something changes the observations, rewards or actions of the CartPole inside.
     """
 
+    cells: Cells
+
     def __init__(
         self,
         env: gym.Env[Any, Any],
