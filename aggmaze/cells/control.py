@@ -190,8 +190,8 @@ class Acrobot(ControlProblem):
         ----------
         env : gymnasium.Env
         limits : iterable of float, optional
-            Speeds of the two angles beyond which the box ends, (6, 10) by default; at most what the
-            physics allows.
+            Speeds of the two angles beyond which the box ends; at most what the physics allows, and
+            (6, 10) by default if it does.
 
         Raises
         ------
@@ -205,7 +205,7 @@ class Acrobot(ControlProblem):
                 f"{env.torque_noise_max}"
             )
         most = (float(env.MAX_VEL_1), float(env.MAX_VEL_2))
-        given = cls.default_limits if limits is None else limits
+        given = map(min, cls.default_limits, most) if limits is None else limits
         _, (first, second) = check_box((0, 0), given, ("velocity 1", "velocity 2"), ("0", "limits"))
         for axis, (limit, largest) in enumerate(zip((first, second), most, strict=True)):
             if not 0 < limit <= largest:

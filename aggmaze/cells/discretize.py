@@ -108,7 +108,7 @@ class Discretization:
 
         Raises
         ------
-        ValueError
+        ValueError, TypeError
             If there is not one for each state, or one is no action.
         """
         table = np.asarray(actions)
@@ -116,6 +116,8 @@ class Discretization:
             raise ValueError(
                 f"actions must have shape ({self.model.num_states},), got {table.shape}"
             )
+        if not np.issubdtype(table.dtype, np.integer):
+            raise TypeError(f"actions must be integers, got {table.dtype}")
         for state in np.flatnonzero((table < 0) | (table >= self.model.num_actions))[:1]:
             raise ValueError(
                 f"actions[{state}] must be in [0, {self.model.num_actions}), got {table[state]}"
@@ -300,7 +302,7 @@ def discretize(
             )
         problem = problem_of(env.unwrapped, **options)
     found, faults = discretized(problem, bins, method, sub_points, callback)
-    warn_of(faults, stacklevel=3)
+    warn_of(faults, stacklevel=2)
     return found
 
 
@@ -341,7 +343,7 @@ def warn_of(faults: Iterable[str], stacklevel: int) -> None:
     ----------
     faults : iterable of str
     stacklevel : int
-        Of the caller.
+        1 for the line that calls this, 2 for the one that calls the function it is in, and so on.
     """
     for fault in faults:
         warnings.warn(fault, stacklevel=stacklevel + 1)
@@ -393,9 +395,7 @@ def sub_points_of(
     sub_points : int or iterable of int, optional
     """
     if isinstance(cells, Corners):
-        if sub_points is not None and set(check_counts("sub_points", sub_points, problem.axes)) > {
-            1
-        }:
+        if sub_points is not None and max(check_counts("sub_points", sub_points, problem.axes)) > 1:
             raise ValueError(
                 f"sub_points are of method='average': a corner is one point, got {sub_points!r}"
             )

@@ -196,7 +196,13 @@ class OwnProblem(Problem):
         return int(action) if self.by_index else self.choices[action]
 
     def call(self, points: NDArray[np.float64], actions: NDArray[np.int64]) -> tuple[Any, ...]:
-        """Return what the user's step does, as it comes."""
+        """Return what the user's step does, as it comes.
+
+        Parameters
+        ----------
+        points : ndarray of float, shape (N, D)
+        actions : ndarray of int, shape (N,)
+        """
         after = self.step(points.copy(), self.choices[actions])
         if not isinstance(after, tuple | list) or len(after) not in (2, 3):
             raise TypeError(

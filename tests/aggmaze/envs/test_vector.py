@@ -664,7 +664,7 @@ class TestWrappers:
     @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
     @env_ids
     def test_episode_statistics(self, env_id: str, mode: str) -> None:
-        options = {} if env_id == "DiscretizedCartPole-v0" else {"shape": (3,) * 2, "p": 0.8}
+        options = {} if "Maze" not in env_id else {"shape": (3,) * 2, "p": 0.8}
         if env_id == "NDMaze-v0":
             options["shape"] = (2, 2, 2)
         inner = gym.make_vec(
