@@ -178,7 +178,7 @@ class Acrobot(ControlProblem):
         "torque_noise_max",
         "book_or_nips",
     )
-    default_bins = (12, 12, 13, 13)
+    default_bins = (12, 12, 15, 15)
     #: Speeds that a policy which swings up seldom leaves.
     default_limits = (6.0, 10.0)
 

@@ -262,8 +262,8 @@ class DiscretizedAcrobotEnv(DiscretizedEnv):
     ```text
     angle 1      -3.14 |......A.....| 3.14    0.000
     angle 2      -3.14 |......A.....| 3.14    0.000
-    velocity 1   -6.00 |......A......| 6.00    0.000
-    velocity 2  -10.00 |......A......| 10.00    0.000
+    velocity 1   -6.00 |.......A.......| 6.00    0.000
+    velocity 2  -10.00 |.......A.......| 10.00    0.000
     ```
 
     ## Action Space
@@ -293,7 +293,7 @@ class DiscretizedAcrobotEnv(DiscretizedEnv):
     happened).
 
     ## Arguments
-    - `bins`: corners along each axis, or cells, (12, 12, 13, 13) by default.
+    - `bins`: corners along each axis, or cells, (12, 12, 15, 15) by default.
     - `method`: "interpolate", the default, or "average".
     - `sub_points`: points of a cell along each axis, for "average"; by default so many that from
       the outermost a typical step leaves the cell.
@@ -311,7 +311,7 @@ class DiscretizedAcrobotEnv(DiscretizedEnv):
 
     env = gym.make(
         "DiscretizedAcrobot-v0",
-        bins=(12, 12, 13, 13),
+        bins=(12, 12, 15, 15),
         method="interpolate",
         sub_points=None,
         limits=(6.0, 10.0),

@@ -53,6 +53,9 @@ SMALL: dict[str, dict[str, Any]] = {
     "TerrainMaze-v0": {"shape": (4, 3), "p": 0.9},
     "NDMaze-v0": {"shape": (3, 2, 3), "p": 0.9},
     "DiscretizedCartPole-v0": {},
+    "DiscretizedMountainCar-v0": {"bins": (20, 15)},
+    "DiscretizedAcrobot-v0": {"bins": (5, 5, 5, 5)},
+    "DiscretizedPendulum-v0": {"bins": (21, 15)},
 }
 WRAPPERS: dict[str, Callable[[Env], Env]] = {
     "CoordinateObservation": wrappers.CoordinateObservation,
@@ -72,9 +75,9 @@ def make(env_id: str, **options: Any) -> Env:
 
 
 def takes(env_id: str, name: str) -> bool:
-    """Tell whether a wrapper is for an environment: a cart on its track is no maze."""
+    """Tell whether a wrapper is for an environment: cells of a cart or a pendulum are no maze."""
     two_dimensional = name.startswith("LocalView")
-    if env_id == "DiscretizedCartPole-v0":
+    if env_id.startswith("Discretized"):
         return not two_dimensional and name not in ("ImageObservation", "NewMazeEachEpisode")
     return not (env_id == "NDMaze-v0" and two_dimensional)
 

@@ -165,7 +165,7 @@ def test_interpolation_solves_what_is_linear(
 
 class TestFaults:
     def test_an_axis_that_stands_still_is_named(self) -> None:
-        """With 3 points the outermost is 1/6 of a cell from its edge: 0.167 of 1, a step is 0.11."""
+        """With 3 points the outermost is 0.167 from the edge of its cell, a step is 0.11."""
         with pytest.warns(
             UserWarning, match="never changes cell along x0, where drift does"
         ) as all_:
@@ -209,8 +209,7 @@ class TestFaults:
 
     def test_a_goal_out_of_reach_is_named(self) -> None:
         with pytest.warns(UserWarning, match="no policy of the model ever ends from where it st"):
-            discretize = aggmaze.discretize
-            discretize(
+            aggmaze.discretize(
                 drift,
                 low=(0, 0),
                 high=(4, 1),
