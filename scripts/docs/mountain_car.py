@@ -20,7 +20,7 @@ import aggmaze
 import planners
 
 mpl.use("Agg")
-from matplotlib import pyplot as plt  # noqa: E402  # after its backend
+from matplotlib import pyplot as plt  # after its backend
 
 TARGET = Path(__file__).resolve().parents[2] / "docs/environments/mountain_car_costs.png"
 BINS = (180, 150)
@@ -49,7 +49,8 @@ def main() -> None:
         position, velocity, costs, cmap="viridis_r", rcount=NUM_LINES, ccount=NUM_LINES
     )
     surface.set(xlabel="position", ylabel="velocity", zlabel="steps to go")
-    surface.view_init(elev=35, azim=-125)
+    surface.view_init(elev=40, azim=-60)
+    surface.set_box_aspect(None, zoom=0.85)
     above = figure.add_subplot(1, 2, 2)
     image = above.pcolormesh(*lines, costs.T, cmap="viridis_r", shading="nearest")
     figure.colorbar(image, label="steps to go")
@@ -58,7 +59,7 @@ def main() -> None:
     above.axvline(0.5, color="black", linewidth=1, linestyle="--")
     above.set(xlabel="position", ylabel="velocity")
     above.set_title(f"MountainCar-v0 from {START} in {len(way) - 1} steps", fontsize=10)
-    figure.savefig(target, dpi=90)
+    figure.savefig(target, dpi=75)
     print(f"wrote {target}, {target.stat().st_size / 1000:.0f} kB")
 
 
