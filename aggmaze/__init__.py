@@ -1,15 +1,22 @@
 """Gymnasium environments that expose their exact transition models.
 
 Importing this package registers ``StandardMaze-v0``, ``TerrainMaze-v0``, ``NDMaze-v0``,
-``DiscretizedCartPole-v0`` and ``GridWorld-v0``; where the import is not certain to have happened,
-as in worker processes, ``aggmaze:StandardMaze-v0`` makes it.
+``GridWorld-v0``, ``DiscretizedCartPole-v0``, ``DiscretizedMountainCar-v0``,
+``DiscretizedAcrobot-v0`` and ``DiscretizedPendulum-v0``; where the import is not certain to have
+happened, as in worker processes, ``aggmaze:StandardMaze-v0`` makes it.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import gymnasium as _gym
 
+from aggmaze.cells.discretize import Discretization, discretize
 from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
+from aggmaze.envs.discretized import (
+    DiscretizedAcrobotEnv,
+    DiscretizedMountainCarEnv,
+    DiscretizedPendulumEnv,
+)
 from aggmaze.envs.grid_world import GridWorldEnv
 from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
@@ -27,6 +34,7 @@ from aggmaze.layouts.worlds import GridWorld
 from aggmaze.models.events import EventMDP, EventStage
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
+from aggmaze.wrappers.discretized import Discretized
 from aggmaze.wrappers.discretized_cartpole import DiscretizedCartPole
 
 if _TYPE_CHECKING:
@@ -39,8 +47,13 @@ else:
 __all__ = [
     "ENV_IDS",
     "Cell",
+    "Discretization",
+    "Discretized",
+    "DiscretizedAcrobotEnv",
     "DiscretizedCartPole",
     "DiscretizedCartPoleEnv",
+    "DiscretizedMountainCarEnv",
+    "DiscretizedPendulumEnv",
     "EventMDP",
     "EventStage",
     "Grid",
@@ -57,6 +70,7 @@ __all__ = [
     "TabularMDP",
     "TabularVectorEnv",
     "TerrainMazeEnv",
+    "discretize",
     "grid_world_model",
     "layout_from_text",
     "layout_to_text",
@@ -73,6 +87,18 @@ _ENTRY_POINTS = {
     "NDMaze-v0": ("nd_maze:NDMazeEnv", "vector:nd_maze"),
     "DiscretizedCartPole-v0": ("cartpole:DiscretizedCartPoleEnv", "vector:discretized_cartpole"),
     "GridWorld-v0": ("grid_world:GridWorldEnv", "vector:grid_world"),
+    "DiscretizedMountainCar-v0": (
+        "discretized:DiscretizedMountainCarEnv",
+        "vector:discretized_mountain_car",
+    ),
+    "DiscretizedAcrobot-v0": (
+        "discretized:DiscretizedAcrobotEnv",
+        "vector:discretized_acrobot",
+    ),
+    "DiscretizedPendulum-v0": (
+        "discretized:DiscretizedPendulumEnv",
+        "vector:discretized_pendulum",
+    ),
 }
 
 #: The registered ids.

@@ -21,7 +21,7 @@ from aggmaze import keys
 from aggmaze.action_values import action_values
 from aggmaze.checks import check_integer
 from aggmaze.env_settings import make_env
-from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
+from aggmaze.envs.discretized import CellsEnv
 from aggmaze.envs.layout_env import LayoutEnv
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
@@ -89,7 +89,7 @@ class Game:
         adviser: Adviser | None = None,
     ) -> None:
         bare = env.unwrapped
-        if not isinstance(bare, LayoutEnv | DiscretizedCartPoleEnv):
+        if not isinstance(bare, LayoutEnv | CellsEnv):
             raise ValueError(
                 f"{env.spec.id if env.spec else type(bare).__name__} cannot be played here; "
                 f"{', '.join(aggmaze.ENV_IDS)} can"

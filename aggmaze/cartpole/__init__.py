@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 
 from aggmaze.cartpole.cells import DEFAULT_BINS, VELOCITY_LIMITS, Cells
 from aggmaze.cartpole.chain import DEFAULT_SUB_POINTS, cartpole_model, check_sub_points
-from aggmaze.cartpole.physics import ACTION_NAMES, AXES, NUM_ACTIONS, Advanced, Physics
+from aggmaze.cartpole.physics import ACTION_NAMES, AXES, NUM_ACTIONS, Physics
+from aggmaze.cells.problem import Advanced
 from aggmaze.later import importing_later
 
 if not TYPE_CHECKING:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv, CartPoleVectorEnv
 from numpy.typing import NDArray
+
+from aggmaze.cells.problem import Advanced, Problem
 
 #: The axes of a state, in Gymnasium's order.
 AXES = ("position", "velocity", "angle", "angular velocity")
 
 ACTION_NAMES = ("LEFT", "RIGHT")
 NUM_ACTIONS = len(ACTION_NAMES)
+#: Velocities beyond which the outermost bins take all; a balancing policy seldom leaves them.
+VELOCITY_LIMITS = (3.0, 3.5)
 # What the physics depends on, by the names that both of Gymnasium's CartPoles have for it.
 _CONSTANTS = (
     "gravity",
@@ -35,23 +39,8 @@ _CONSTANTS = (
 )
 
 
-class Advanced(NamedTuple):
-    """Where N points are after one step.
-
-    Parameters
-    ----------
-    points : ndarray of float, shape (N, 4)
-    rewards : ndarray of float, shape (N,)
-    failed : ndarray of bool, shape (N,)
-    """
-
-    points: NDArray[np.float64]
-    rewards: NDArray[np.float64]
-    failed: NDArray[np.bool_]
-
-
 @dataclass(frozen=True)
-class Physics:
+class Physics(Problem):
     """The step of Gymnasium's CartPole, for many points at once.
 
     Parameters
@@ -70,6 +59,36 @@ class Physics:
         """Read the constants of an environment, as they are now."""
         constants = tuple((name, getattr(env, name)) for name in _CONSTANTS)
         return cls(constants, bool(env._sutton_barto_reward))
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return "CartPole"
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes of a state."""
+        return AXES
+
+    @property
+    def low(self) -> tuple[float, ...]:
+        """Least numbers of a state within the default limits."""
+        return tuple(-limit for limit in self.high)
+
+    @property
+    def high(self) -> tuple[float, ...]:
+        """The default limits: what has not failed, and `VELOCITY_LIMITS`."""
+        return self.thresholds[0], VELOCITY_LIMITS[0], self.thresholds[1], VELOCITY_LIMITS[1]
+
+    @property
+    def ends(self) -> bool:
+        """Whether episodes can terminate: the pole falls."""
+        return True
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """Names of the actions: LEFT and RIGHT."""
+        return ACTION_NAMES
 
     @cached_property
     def thresholds(self) -> tuple[float, float]:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from aggmaze.cartpole.cells import DEFAULT_BINS, Cells
 from aggmaze.cartpole.chain import DEFAULT_SUB_POINTS, cartpole_model
 from aggmaze.cartpole.physics import ACTION_NAMES, Physics
-from aggmaze.envs.tabular import TabularEnv
+from aggmaze.envs.discretized import CellsEnv
 from aggmaze.keys import axis_keys, describe_keys
 from aggmaze.rendering import cart as pictures
-from aggmaze.rendering.overlay import Overlay
 
 
-class DiscretizedCartPoleEnv(TabularEnv):
+class DiscretizedCartPoleEnv(CellsEnv):
     """Balance a pole on a cart that is seen in cells only.
 
     ## Description
@@ -113,7 +111,7 @@ class DiscretizedCartPoleEnv(TabularEnv):
     - v0: first version.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 50}
+    cells: Cells
 
     def __init__(
         self,
@@ -126,46 +124,9 @@ class DiscretizedCartPoleEnv(TabularEnv):
     ) -> None:
         self.check_render_mode(render_mode)
         self._physics = Physics.of(CartPoleEnv(sutton_barto_reward))
-        self.cells = Cells.of(self._physics, bins, limits)
-        model = cartpole_model(self.cells, self._physics, sub_points=sub_points)
-        self._overlay = Overlay()
-        super().__init__(model, render_mode=render_mode)
-
-    def set_overlay(
-        self,
-        *,
-        values: ArrayLike | None = None,
-        policy: ArrayLike | None = None,
-        labels: ArrayLike | None = None,
-    ) -> None:
-        """Show with each cell, in every render mode from now on, what is known of it.
-
-        What is None is not shown; without arguments nothing is.
-
-        Parameters
-        ----------
-        values : array_like of float, shape (S,), optional
-            Costs-to-go, pointed at on a scale.
-        policy : array_like of int, shape (S,), optional
-            An action in each state, as an arrow.
-        labels : array_like of int, shape (S,), optional
-            Mega-state of each state, as the colour of the cart.
-
-        Raises
-        ------
-        ValueError
-            If an array has another shape, or holds what is no action or label, or no value is
-            finite.
-        TypeError
-            If values are not real numbers, or the others not integers.
-        """
-        self._overlay = Overlay.of(
-            self._model.num_states,
-            self._model.num_actions,
-            values=values,
-            policy=policy,
-            labels=labels,
-        )
+        cells = Cells.of(self._physics, bins, limits)
+        model = cartpole_model(cells, self._physics, sub_points=sub_points)
+        super().__init__(model, cells, render_mode=render_mode)
 
     def get_keys_to_action(self) -> dict[tuple[int], int]:
         """Return the action of each key, for `gymnasium.utils.play`: left and right, or A and D."""

@@ -15,6 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_integer
 from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
+from aggmaze.envs.discretized import (
+    DiscretizedAcrobotEnv,
+    DiscretizedMountainCarEnv,
+    DiscretizedPendulumEnv,
+)
 from aggmaze.envs.grid_world import GridWorldEnv
 from aggmaze.envs.layout_env import LayoutEnv
 from aggmaze.envs.maze import NOTHING_DRAWN, MazeEnv
@@ -579,6 +584,21 @@ def grid_world(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
 def discretized_cartpole(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
     """Return N copies of DiscretizedCartPole-v0; arguments as for it and `TabularVectorEnv`."""
     return _copies(DiscretizedCartPoleEnv, num_envs, **kwargs)
+
+
+def discretized_mountain_car(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
+    """Return N copies of DiscretizedMountainCar-v0; arguments as for it and `TabularVectorEnv`."""
+    return _copies(DiscretizedMountainCarEnv, num_envs, **kwargs)
+
+
+def discretized_acrobot(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
+    """Return N copies of DiscretizedAcrobot-v0; arguments as for it and `TabularVectorEnv`."""
+    return _copies(DiscretizedAcrobotEnv, num_envs, **kwargs)
+
+
+def discretized_pendulum(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
+    """Return N copies of DiscretizedPendulum-v0; arguments as for it and `TabularVectorEnv`."""
+    return _copies(DiscretizedPendulumEnv, num_envs, **kwargs)
 
 
 def _copies(

@@ -21,7 +21,7 @@ from aggmaze.rendering.colors import (
     label_colors,
 )
 from aggmaze.rendering.marks import arrow_marker
-from aggmaze.rendering.overlay import Overlay, number
+from aggmaze.rendering.overlay import Overlay
 
 SIZE = (600, 400)
 # Drawn larger and averaged, so that slanted edges are smooth.
@@ -122,11 +122,7 @@ def frame(
         size = max(3, round(factor * _ARROW))
         left, top = (np.array([int(factor * place) - size // 2]) for place in middle)
         arrow_marker(size, 0, sign).draw_all(pixels, top, left)
-    if legend.is_needed(overlay):
-        value = None if overlay.values is None else float(overlay.values[state])
-        key = legend.draw(overlay, value)
-        if key.shape[0] < pixels_high and key.shape[1] < pixels_wide:
-            pixels[: key.shape[0], -key.shape[1] :] = key
+    legend.paste(pixels, overlay, state)
     return pixels
 
 
@@ -153,11 +149,4 @@ def text(cells: Cells, state: int, overlay: Overlay | None = None) -> str:
         lines.append(f"{name:<16} {-limit:6.2f} |{bins}| {limit:.2f}")
     if failed:
         lines.append("failed")
-    if overlay is not None and overlay.values is not None:
-        low, high = (number(end) for end in overlay.span)
-        lines.append(f"cost-to-go {number(overlay.values[state])} (from {low} to {high})")
-    if overlay is not None and overlay.policy is not None and not failed:
-        lines.append(f"action {ACTION_NAMES[overlay.policy[state]]}")
-    if overlay is not None and overlay.labels is not None:
-        lines.append(f"mega-state {overlay.labels[state]} of {overlay.num_labels:,}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *legend.lines(overlay, state, ACTION_NAMES, ended=failed)])

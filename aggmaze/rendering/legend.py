@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
@@ -72,3 +74,44 @@ def draw(overlay: Overlay, marked: float | None = None) -> NDArray[np.uint8]:
         pen.text((_PADDING, y), f"{count:,} mega-", fill=INK, font=font)
         pen.text((_PADDING, y + 15), "states" if count != 1 else "state", fill=INK, font=font)
     return np.asarray(image)
+
+
+def paste(pixels: NDArray[np.uint8], overlay: Overlay, state: int) -> None:
+    """Put a legend, if one is needed, into the upper right corner of a picture of one state.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, shape (H, W, 3)
+        Left as it is if there is no room.
+    overlay : Overlay
+    state : int
+    """
+    if not is_needed(overlay):
+        return
+    key = draw(overlay, None if overlay.values is None else float(overlay.values[state]))
+    if key.shape[0] < pixels.shape[0] and key.shape[1] < pixels.shape[1]:
+        pixels[: key.shape[0], -key.shape[1] :] = key
+
+
+def lines(
+    overlay: Overlay | None, state: int, action_names: Sequence[str], *, ended: bool
+) -> list[str]:
+    """Return what an overlay knows of a state, in words.
+
+    Parameters
+    ----------
+    overlay : Overlay, optional
+    state : int
+    action_names : sequence of str
+    ended : bool
+        Whether it is an end, in which no action is told.
+    """
+    told = []
+    if overlay is not None and overlay.values is not None:
+        low, high = (number(end) for end in overlay.span)
+        told.append(f"cost-to-go {number(overlay.values[state])} (from {low} to {high})")
+    if overlay is not None and overlay.policy is not None and not ended:
+        told.append(f"action {action_names[overlay.policy[state]]}")
+    if overlay is not None and overlay.labels is not None:
+        told.append(f"mega-state {overlay.labels[state]} of {overlay.num_labels:,}")
+    return told

@@ -6,18 +6,16 @@ from collections.abc import Iterable
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
-from numpy.typing import NDArray
 
 from aggmaze.cartpole.cells import DEFAULT_BINS, Cells
 from aggmaze.cartpole.chain import DEFAULT_SUB_POINTS, cartpole_model, check_sub_points
-from aggmaze.cartpole.physics import NUM_ACTIONS, Physics
-from aggmaze.checks import check_integer
+from aggmaze.cartpole.physics import Physics
 from aggmaze.models.tabular import TabularMDP
+from aggmaze.wrappers.discretized import CellObservation, refuse_changes
 
 
-class DiscretizedCartPole(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
+class DiscretizedCartPole(CellObservation, gym.utils.RecordConstructorArgs):
     """Gymnasium's CartPole, of which only the cell is observed.
 
     The steps are those of the CartPole inside, its pictures and limit of steps too; observations
@@ -82,8 +80,7 @@ class DiscretizedCartPole(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConst
         or something changes the observations, rewards or actions of the CartPole inside.
     """
 
-    #: Cells are not all of a state, so that returns differ from what the model promises.
-    model_is_approximate = True
+    cells: Cells
 
     def __init__(
         self,
@@ -96,16 +93,14 @@ class DiscretizedCartPole(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConst
         cartpole = env.unwrapped
         if not isinstance(cartpole, CartPoleEnv):
             raise TypeError(f"env must be a CartPole such as CartPole-v1, got {env}")
-        _refuse_changes(env, cartpole)
+        refuse_changes(env, "DiscretizedCartPole", "CartPole")
         self._physics = Physics.of(cartpole)
-        self.cells = Cells.of(self._physics, bins, limits)
+        cells = Cells.of(self._physics, bins, limits)
         self._sub_points = check_sub_points(sub_points)
         gym.utils.RecordConstructorArgs.__init__(
-            self, bins=self.cells.bins, limits=self.cells.limits, sub_points=self._sub_points
+            self, bins=cells.bins, limits=cells.limits, sub_points=self._sub_points
         )
-        gym.Wrapper.__init__(self, env)
-        self.observation_space = gym.spaces.Discrete(self.cells.num_states)
-        self._action_space = gym.spaces.Discrete(NUM_ACTIONS)
+        CellObservation.__init__(self, env, cells, self._physics)
 
     def transition_model(self) -> TabularMDP:
         """Return the exact model of the chain of cells, its physics as it was at the wrapping.
@@ -116,48 +111,3 @@ class DiscretizedCartPole(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConst
             As `cartpole_model`.
         """
         return cartpole_model(self.cells, self._physics, sub_points=self._sub_points)
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        """Return which actions are available now: both, always."""
-        return np.ones(NUM_ACTIONS, dtype=bool)
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[int, dict[str, Any]]:
-        """Start an episode; ``options`` are those of CartPole, ``low`` and ``high``."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        return self._told(observation, info, failed=False)
-
-    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """Push the cart to the left (0) or to the right (1).
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the action is neither.
-        """
-        action = check_integer("action", action, below=NUM_ACTIONS)
-        observation, reward, failed, truncated, info = self.env.step(action)
-        state, info = self._told(observation, info, failed)
-        return state, float(reward), failed, truncated, info
-
-    def _told(
-        self, observation: NDArray[np.float32], info: dict[str, Any], failed: bool
-    ) -> tuple[int, dict[str, Any]]:
-        state = self.cells.failure if failed else int(self.cells.states(observation))
-        mask = np.ones(NUM_ACTIONS, dtype=np.int8)
-        return state, {**info, "state": state, "action_mask": mask}
-
-
-def _refuse_changes(env: gym.Env[Any, Any], cartpole: CartPoleEnv) -> None:
-    """Refuse wrappers under which the cell or the model would be wrong."""
-    inner: Any = env
-    while isinstance(inner, gym.Wrapper):
-        if isinstance(inner, gym.ObservationWrapper | gym.RewardWrapper | gym.ActionWrapper):
-            raise ValueError(
-                f"wrapper {type(inner).__name__} inside changes observations, rewards or actions "
-                "of CartPole; wrap it around DiscretizedCartPole instead"
-            )
-        inner = inner.env
-    if env.observation_space != cartpole.observation_space:
-        raise ValueError(f"observations must be those of CartPole, got {env.observation_space}")

@@ -30,6 +30,9 @@ PAGES: list[tuple[str, str, dict[str, Any], float]] = [
     ("NDMaze-v0", "nd_maze", {"shape": (5, 5, 5)}, 0.97),
     ("DiscretizedCartPole-v0", "discretized_cartpole", {}, 0.99),
     ("GridWorld-v0", "grid_world", {}, 1.0),
+    ("DiscretizedMountainCar-v0", "discretized_mountain_car", {}, 0.99),
+    ("DiscretizedAcrobot-v0", "discretized_acrobot", {}, 0.99),
+    ("DiscretizedPendulum-v0", "discretized_pendulum", {}, 0.99),
 ]
 # Builds of Pillow may smooth edges differently: squares of pixels are compared by their means, of
 # which an arrow the other way, or a scale of other numbers, moves some by 60 or more.

@@ -54,6 +54,9 @@ SMALL: dict[str, dict[str, Any]] = {
     "NDMaze-v0": {"shape": (3, 2, 3), "p": 0.9},
     "DiscretizedCartPole-v0": {},
     "GridWorld-v0": {},
+    "DiscretizedMountainCar-v0": {"bins": (20, 15)},
+    "DiscretizedAcrobot-v0": {"bins": (5, 5, 5, 5)},
+    "DiscretizedPendulum-v0": {"bins": (21, 15)},
 }
 WRAPPERS: dict[str, Callable[[Env], Env]] = {
     "CoordinateObservation": wrappers.CoordinateObservation,
@@ -73,9 +76,9 @@ def make(env_id: str, **options: Any) -> Env:
 
 
 def takes(env_id: str, name: str) -> bool:
-    """Tell whether a wrapper is for an environment: a cart on its track is no maze."""
+    """Tell whether a wrapper is for an environment: cells of a cart or a pendulum are no maze."""
     two_dimensional = name.startswith("LocalView")
-    if env_id == "DiscretizedCartPole-v0":
+    if env_id.startswith("Discretized"):
         return not two_dimensional and name not in ("ImageObservation", "NewMazeEachEpisode")
     if env_id == "GridWorld-v0":  # which has a pit, and of which nothing is drawn
         return not two_dimensional and name != "NewMazeEachEpisode"
