@@ -32,7 +32,12 @@ def read_gym_P(  # noqa: N802 (P is the attribute's name)
     rows, num_actions = _rows(P)
     table = _table(rows, num_actions)
     counts = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
-    tables = Outcomes(num_actions, counts, table, "P[{}][{}]", "reward").tables(initial)
+    num_states = len(rows) // num_actions
+    outcomes = Outcomes("P[{}][{}]", "reward", num_states=num_states)
+    states, actions = np.divmod(np.arange(len(rows)), num_actions)
+    probabilities, following, rewards, terminated = table.T
+    outcomes.append(states, actions, counts, probabilities, following, rewards, terminated != 0)
+    tables = outcomes.tables(num_states, num_actions, initial)
     # The format has no masks: an action without outcomes is a fault, which validation names.
     return {**tables, "action_mask": None}
 

@@ -308,7 +308,8 @@ def _read_matrices(archive: Archive) -> TabularMDP:
         P: Any = [rows[a * num_states : (a + 1) * num_states] for a in range(num_actions)]
     else:
         P = arrays.pop("P")
-    return TabularMDP.from_matrices(P, rewards=arrays.pop("R"), order=order, **arrays)
+    others: dict[str, Any] = dict(arrays)
+    return TabularMDP.from_matrices(P, rewards=others.pop("R"), order=order, **others)
 
 
 def _order(archive: Archive, shape: tuple[int, ...]) -> Literal["sas", "ass"]:
