@@ -382,7 +382,7 @@ def _check_kept(place: str, name: Any, depth: int) -> None:
     )
 
 
-def names_from_bytes(what: str, found: NDArray[np.uint8], count: int) -> Names:
+def names_from_bytes(what: str, found: NDArray[np.uint8], count: int | None) -> Names:
     """Return the names that `names_to_bytes` wrote.
 
     Parameters
@@ -390,8 +390,8 @@ def names_from_bytes(what: str, found: NDArray[np.uint8], count: int) -> Names:
     what : str
         What errors call them.
     found : ndarray of uint8
-    count : int
-        How many there must be.
+    count : int, optional
+        How many there must be; any number by default.
 
     Raises
     ------
@@ -400,15 +400,13 @@ def names_from_bytes(what: str, found: NDArray[np.uint8], count: int) -> Names:
     MemoryError
         If decoding it takes more memory than is available.
     """
-    check_memory(_JSON_COPIES * len(found), f"the names of {count:,} {what.partition('_')[0]}s")
+    check_memory(_JSON_COPIES * len(found), f"{what} of {len(found):,} bytes")
     try:
         names = json.loads(found.tobytes().decode("ascii"), parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{what} are no list in JSON: {error}") from None
     if not isinstance(names, list):
         raise ValueError(f"{what} are no list in JSON, but {type(names).__name__}")
-    if len(names) != count:
-        raise ValueError(f"{what} must be {count} names, one each, got {len(names)}")
     frozen = as_names(what, (_frozen(what, name, _MOST_NESTED) for name in names), count)
     assert frozen is not None
     return frozen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from aggmaze.checks import check_integer
 from aggmaze.formats.outcomes import Outcomes, is_outcome
 from aggmaze.formats.tables import Tables, Word, without_rounding
 from aggmaze.memory import check_memory
-from aggmaze.names import Names, UNNAMED, Naming, as_names, check_name, shown, unknown
+from aggmaze.names import UNNAMED, Names, Naming, as_names, check_name, shown, unknown
 
 #: Probability, next state, cost or reward, and, if one likes, whether the episode ends.
 CostOutcome = tuple[float, Any, float] | tuple[float, Any, float, bool]
@@ -279,7 +280,9 @@ class _Reader:
             listed = [out if len(out) == 4 else (*out, False) for out in listed]
         elif lengths == {3}:
             self._unsaid.append(states[counts > 0])
-        columns: list[Any] = list(zip(*listed, strict=True)) or [()] * 4
+        # Not zip(*listed), which takes ten times as long.
+        width = 3 if lengths == {3} else 4
+        columns: list[list[Any]] = [list(map(itemgetter(i), listed)) for i in range(width)]
         following = columns[1]
         if self._num_states is None or self._names is not None:
             following = self._numbered(following, states, actions, counts)
@@ -289,7 +292,7 @@ class _Reader:
             )
             successors = np.array(following, dtype=np.float64)
             ends = np.zeros(len(listed), dtype=bool)
-            if len(columns) == 4:
+            if width == 4:
                 ends = np.array(columns[3], dtype=np.float64) != 0
             if any(column.ndim != 1 for column in (probabilities, prices, successors, ends)):
                 raise ValueError("these are no numbers")
@@ -303,7 +306,7 @@ class _Reader:
 
     def _numbered(
         self,
-        following: tuple[Any, ...],
+        following: list[Any],
         states: NDArray[np.int64],
         actions: NDArray[np.int64],
         counts: NDArray[np.int64],

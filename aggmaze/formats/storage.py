@@ -30,10 +30,13 @@ from aggmaze.memory import check_memory
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
+from aggmaze.names import names_from_bytes, names_to_bytes
 
 _FORMAT = "aggmaze model 1"
 _GYM_FORMAT = "aggmaze gym P 1"
-_FLOAT, _BOOL, _INDEX = ("float64",), ("bool",), ("int32", "int64")
+_FLOAT, _BOOL, _INDEX, _BYTES = ("float64",), ("bool",), ("int32", "int64"), ("uint8",)
+# Arrays that hold names, as texts in JSON.
+_NAMES = ("state_names", "action_names")
 # The arrays of a model and what validating them takes, over the arrays: measured.
 _COPIES = 2.2
 # Likewise of matrices in single precision without a zero, the worst: measured.
@@ -60,7 +63,8 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ValueError
-        If the model is not valid.
+        If the model is not valid, or has a name that a file cannot hold: texts, finite numbers,
+        booleans, None and tuples of these come back as they are.
     TypeError
         If it is no model.
     FileNotFoundError
@@ -85,6 +89,10 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> None:
         }
         if model.outcome_costs is not None:
             arrays["outcome_costs"] = model.outcome_costs
+        for name in _NAMES:
+            names = getattr(model, name)
+            if names is not None:
+                arrays[name] = names_to_bytes(name, names)
     else:
         raise TypeError(f"model must be a TabularMDP or a MoveMDP, got {type(model).__name__}")
     write_archive(path, _FORMAT, header, {**arrays, "initial": model.initial})
@@ -101,7 +109,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
       with the matrices (S, S) of the actions in their order.
     - ``R``: rewards, shape (S, A) or (S,), or that of ``P``.
     - ``terminal`` (S,), or [] for none, ``initial`` (S,) and ``action_mask`` (S, A), as for
-      `TabularMDP`, each if it is wanted.
+      `TabularMDP`, and ``terminal_rewards`` (S,), each if it is wanted.
     - ``order``: the text "ass" for (A, S, S) or "sas" for (S, A, S), where there are as many
       actions as states, so that the shape does not tell.
 
@@ -246,12 +254,22 @@ def _read_tables(archive: Archive) -> TabularMDP:
     }
     if "outcome_costs" in archive:
         expected["outcome_costs"] = (_FLOAT, num_entries)
+    for name in _NAMES:
+        if name in archive:
+            expected[name] = _BYTES, archive.shape(name, 1)
     arrays = archive.read(expected, copies=_COPIES)
+    num_added_states = check_integer(
+        "num_added_states", archive.scalar("num_added_states", int), below=num_states
+    )
+    counts = num_states - num_added_states, num_actions
+    names: dict[str, Any] = {
+        name: names_from_bytes(name, arrays.pop(name), count)
+        for name, count in zip(_NAMES, counts, strict=True)
+        if name in arrays
+    }
     arrays = {name: lock(array) for name, array in arrays.items()}
     transitions = _sparse_rows(arrays, ("data", "indices", "indptr"), num_states)
-    return TabularMDP(
-        transitions, **arrays, num_added_states=archive.scalar("num_added_states", int)
-    )
+    return TabularMDP(transitions, **arrays, **names, num_added_states=num_added_states)
 
 
 def _sparse_rows(
@@ -294,6 +312,7 @@ def _read_matrices(archive: Archive) -> TabularMDP:
         "terminal": (_TRUTHS, (num_states,)),
         "initial": (_REAL, (num_states,)),
         "action_mask": (_TRUTHS, (num_states, num_actions)),
+        "terminal_rewards": (_REAL, (num_states,)),
     }
     if "terminal" in archive and archive.shape("terminal", 1) == (0,):
         optional["terminal"] = (

@@ -27,6 +27,10 @@ class FiniteMDP(ABC):
     The two kinds of models are its subclasses; what they hold is theirs.
     """
 
+    #: What the states that are listed, and the actions, are called, where they have names.
+    state_names: tuple[Hashable, ...] | None = None
+    action_names: tuple[Hashable, ...] | None = None
+
     @property
     @abstractmethod
     def num_states(self) -> int:
@@ -40,7 +44,7 @@ class FiniteMDP(ABC):
     @property
     def naming(self) -> Naming:
         """How messages call states and actions: by number, and by name where they have one."""
-        return Naming(getattr(self, "state_names", None), getattr(self, "action_names", None))
+        return Naming(self.state_names, self.action_names)
 
     def state_index(self, state: Hashable) -> int:
         """Return the index of a state that is given by its name, or by its index if it has none.
@@ -50,8 +54,8 @@ class FiniteMDP(ABC):
         ValueError, TypeError
             If there is no such state.
         """
-        names = self.naming.states
-        return index_of("state", state, as_names("state_names", names), self.num_states)
+        names = as_names("state_names", self.state_names)
+        return index_of("state", state, names, self.num_states)
 
     def action_index(self, action: Hashable) -> int:
         """Return the index of an action that is given by its name, or by its index if it has none.
@@ -61,8 +65,8 @@ class FiniteMDP(ABC):
         ValueError, TypeError
             If there is no such action.
         """
-        names = self.naming.actions
-        return index_of("action", action, as_names("action_names", names), self.num_actions)
+        names = as_names("action_names", self.action_names)
+        return index_of("action", action, names, self.num_actions)
 
     @property
     @abstractmethod

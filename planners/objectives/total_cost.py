@@ -355,6 +355,8 @@ class _Run:
             seconds=self._clock.seconds(),
             history=self._record.history(whole.num_iterations),
             ends=(bounds.lower[:listed], bounds.upper[:listed]),
+            state_names=self._model.state_names,
+            action_names=self._model.action_names,
             proof={
                 "steps": bounds.steps[:listed],
                 # A dead end with a cost is an end of another kind.
