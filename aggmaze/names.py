@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import reprlib
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -243,7 +243,8 @@ def unknown(kind: str, name: Any, names: Names) -> str:
     if isinstance(name, str) and not hint and len(names) <= _MOST_COMPARED:
         alike = [other for other in names if str(other) == name]
         hint = f"; did you mean {shown(alike[0])}?" if alike else ""
-    return f"{kind} {shown(name)}, which is none of the {len(names)} {kind}s: {listed(names)}{hint}"
+    count = f" ({len(names):,} in all)" if len(names) > _MOST_LISTED else ""
+    return f"{kind} {shown(name)}, which is none of the {kind}s {listed(names)}{count}{hint}"
 
 
 def chances(given: Any, names: Names | None, num_listed: int, num_states: int) -> ArrayLike:
@@ -426,14 +427,3 @@ def _frozen(what: str, name: Any, depth: int) -> Hashable:
     if isinstance(name, str) and len(name) > _MOST_CHARACTERS:
         raise ValueError(f"{what} hold a name of {len(name):,} characters")
     return name
-
-
-def iterate_named(count: int, names: Names | None) -> Iterator[Hashable]:
-    """Yield the names, or the indices where there are none.
-
-    Parameters
-    ----------
-    count : int
-    names : Names, optional
-    """
-    return iter(range(count)) if names is None else iter(names)

@@ -27,6 +27,7 @@ _AT_ONCE = 1 << 14
 _NUMBERS_AT_ONCE = 1 << 18
 _FIRST_ROWS = 1 << 8
 _MOST_ROWS = 1 << 16
+_PLACE = "fn({}, {})"
 # Bytes of an outcome in a model and what validating it takes: measured.
 _BYTES_OF_OUTCOME = 40
 # Between two calls of a watch.
@@ -55,6 +56,7 @@ def read_function(
     word: Word = "cost",
     initial: Any = None,
     progress: Watch | None = None,
+    place: str = _PLACE,
 ) -> Read:
     """Return the tables of `TabularMDP.from_function` of states that are listed.
 
@@ -66,9 +68,11 @@ def read_function(
     word : {"cost", "reward"}
     initial : optional
     progress : callable, optional
+    place : str
+        What errors call a call of the function: formatted with state and action.
     """
     names, num_states = _sized("states", states)
-    reader = _Reader(fn, num_states if names is None else names, actions, word, progress)
+    reader = _Reader(fn, num_states if names is None else names, actions, word, progress, place)
     reader.visit_all()
     return reader.finish(initial)
 
@@ -115,6 +119,7 @@ class _Reader:
     actions : int, iterable of names, or callable
     word : {"cost", "reward"}
     progress : callable, optional
+    place : str
     """
 
     def __init__(
@@ -124,6 +129,7 @@ class _Reader:
         actions: Any,
         word: Word,
         progress: Watch | None,
+        place: str = _PLACE,
     ) -> None:
         if not callable(fn):
             raise TypeError(f"fn must be a function of state and action, got {shown(fn)}")
@@ -146,7 +152,7 @@ class _Reader:
         states_by_name = self._names if self._found is None else self._found
         actions_by_name = self._action_names if self._actions_of is None else self._action_list
         self._outcomes = Outcomes(
-            "fn({}, {})", word, Naming(states_by_name, actions_by_name), self._num_states
+            place, word, Naming(states_by_name, actions_by_name), self._num_states
         )
         # The actions since the last block: state, number, how many outcomes; and these outcomes.
         self._of_state: list[int] = []
@@ -387,8 +393,9 @@ class _Reader:
         for states in self._unsaid:
             unsaid[states] = True
         tables = self._outcomes.tables(num_states, self._num_actions, initial, rows)
-        if self._found is not None and names is not None and _are_numbers(names):
-            tables["state_names"] = None
+        for name in ("state_names", "action_names"):
+            if _are_numbers(tables[name]):
+                tables[name] = None
         return Read(tables, unsaid)
 
     def _stay_in_ends(self) -> None:
@@ -403,9 +410,11 @@ class _Reader:
         self._rows.append((states, actions))
 
 
-def _are_numbers(names: Names) -> bool:
+def _are_numbers(names: Names | None) -> bool:
     """Whether names say no more than the indices do."""
-    return all(type(name) is int and name == index for index, name in enumerate(names))
+    return names is not None and all(
+        type(name) is int and name == index for index, name in enumerate(names)
+    )
 
 
 def read_batched(

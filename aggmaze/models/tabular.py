@@ -800,10 +800,12 @@ class TabularMDP(FiniteMDP):
     @classmethod
     def from_gym_P(  # noqa: N802 (P is the attribute's name)
         cls,
-        P: Mapping[int, Mapping[int, Sequence[GymOutcome]]]
+        P: Mapping[Any, Mapping[Any, Sequence[GymOutcome]]]
         | Sequence[Sequence[Sequence[GymOutcome]]],
         *,
-        initial: ArrayLike | None = None,
+        initial: Initial | None = None,
+        state_names: Iterable[Hashable] | None = None,
+        action_names: Iterable[Hashable] | None = None,
     ) -> TabularMDP:
         """Build a validated model from the table ``P`` of Gymnasium's toy-text environments.
 
@@ -814,10 +816,15 @@ class TabularMDP(FiniteMDP):
         Parameters
         ----------
         P : mapping or sequence
-        initial : array_like, shape (S,), optional
-            Distribution of the first state.
+            States and actions are numbers from 0; or, in mappings, any names, with which outcomes
+            tell their next state.  By names a state may lack actions, which are unavailable there,
+            and one without any is terminal.
+        initial : array_like, shape (S,), a state, or mapping, optional
+            Distribution of the first state, as for `TabularMDP`.
+        state_names, action_names : iterable of hashable, optional
+            What to call numbers.
         """
-        return cls(**read_gym_P(P, initial)).validate()
+        return cls(**read_gym_P(P, initial, state_names, action_names)).validate()
 
 
 def _word(rewards: Any) -> Word:
