@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from aggmaze.checks import check_discount, check_integer
+from aggmaze.checks import check_discount, check_integer, is_real
 from aggmaze.formats.endings import terminal_states, with_stays
 from aggmaze.formats.matrices import priced
 from aggmaze.formats.tables import (
@@ -147,7 +147,7 @@ def _numbers(
             found = [None]
         if None not in found:
             given = found
-        elif not all(hasattr(name, "__index__") for name in given):
+        elif not all(is_real(name) for name in given):
             place = found.index(None)
             raise ValueError(f"{what}[{place}]: {unknown(_KINDS[what], list(given)[place], names)}")
     numbers = np.asarray(given)

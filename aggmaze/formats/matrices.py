@@ -77,8 +77,12 @@ def read_matrices(
     elif terminal is not None:
         stays = empty_ends(transitions, terminal, num_actions)
         if not by_outcome:
-            stays |= np.repeat(terminal, num_actions) & (prices == never)
-            paid = np.where(stays, 0.0, prices)
+            gone = (prices == never) | ~available
+            stays &= ~gone
+            # A state whose actions are all unavailable may be terminal.
+            bare = terminal & gone.reshape(shape).all(axis=1)
+            stays |= np.repeat(bare, num_actions)
+            paid = np.where(stays | gone, 0.0, prices)
             _refuse_pay(paid, transitions, terminal, num_actions, word, naming)
     else:
         stays = np.zeros(len(available), dtype=bool)

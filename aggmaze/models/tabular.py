@@ -711,7 +711,7 @@ class TabularMDP(FiniteMDP):
             terminate, by a fourth entry: they are read as having that cost for ever.
         """
         word = _word(rewards)
-        if fn is None and callable(num_states):
+        if fn is None and (states is not None or start is not None or callable(num_states)):
             fn, num_states = num_states, None
         states = _one_of("states", "num_states", states, num_states)
         actions = _one_of("actions", "num_actions", actions, num_actions)
