@@ -126,7 +126,10 @@ def shown(name: Any) -> str:
     """Return a name as messages show it, cut where it is long."""
     short = reprlib.Repr()
     short.maxstring = short.maxother = short.maxlong = _MOST_SHOWN
-    text = short.repr(name)
+    try:
+        text = short.repr(name)
+    except ValueError:  # an integer of more digits than Python writes
+        text = f"a very long {type(name).__name__}"
     return text if len(text) <= 2 * _MOST_SHOWN else f"{text[: 2 * _MOST_SHOWN]}..."
 
 

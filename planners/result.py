@@ -391,13 +391,23 @@ class SolveResult:
             ends = (arrays.pop("lower"), arrays.pop("upper")) if "lower" in arrays else None
             objective = _read_objective(archive, arrays.pop("terminal_costs", None))
             names = {name: arrays.pop(name, None) for name in _NAMES}
+            action_names = _names("action_names", names)
+            policy = arrays["policy"]
+            if (
+                action_names is not None
+                and policy.size
+                and not 0 <= policy.min() <= policy.max() < len(action_names)
+            ):
+                raise ValueError(
+                    f"policy names an action outside [0, {len(action_names)}), those with names"
+                )
             return cls(
                 objective=objective,
                 history=history,
                 ends=ends,
                 proof=proof or None,
                 state_names=_names("state_names", names, arrays["values"].shape[-1]),
-                action_names=_names("action_names", names),
+                action_names=action_names,
                 **scalars | arrays,
             )
 
