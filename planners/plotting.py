@@ -174,6 +174,8 @@ def plot_values(
         raise ValueError(f"{num_states:,} states are more than the {_MOST_DRAWN:,} that are drawn")
     signs = [""] * num_states
     if policy is not None:
+        if not (np.min(policy) >= 0 and np.max(policy) < model.num_actions):
+            raise ValueError(f"policy must hold actions in [0, {model.num_actions})")
         names: Any = model.action_names or range(model.num_actions)
         signs = [
             "" if model.terminal[state] else _short(names[action])
