@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
-from aggmaze.formats.outcomes import Outcomes, is_outcome
+from aggmaze.formats.outcomes import BYTES_OF_OUTCOME, Outcomes, is_outcome
 from aggmaze.formats.tables import Tables, Word, without_rounding
 from aggmaze.memory import check_memory
 from aggmaze.names import UNNAMED, Names, Naming, as_names, check_name, shown, unknown
@@ -28,8 +28,6 @@ _NUMBERS_AT_ONCE = 1 << 18
 _FIRST_ROWS = 1 << 8
 _MOST_ROWS = 1 << 16
 _PLACE = "fn({}, {})"
-# Bytes of an outcome in a model and what validating it takes: measured.
-_BYTES_OF_OUTCOME = 40
 # Between two calls of a watch.
 _STATES_WATCHED = 1 << 10
 
@@ -191,11 +189,15 @@ class _Reader:
             for outcome in listed[before:]:
                 try:
                     following = outcome[1]
-                    if following in places:
-                        continue
                 except (TypeError, LookupError):
-                    self._check_listed()
-                meet(following, f"a next state of {shown(name)}")
+                    self._check_listed(numbers=True)
+                    raise
+                try:
+                    is_known = following in places
+                except TypeError:
+                    is_known = False  # which is said when it is met
+                if not is_known:
+                    meet(following, f"a next state of {shown(name)}")
             self._flush_if_many()
 
     def visit_all(self) -> None:
@@ -286,9 +288,13 @@ class _Reader:
             listed = [out if len(out) == 4 else (*out, False) for out in listed]
         elif lengths == {3}:
             self._unsaid.append(states[counts > 0])
-        # Not zip(*listed), which takes ten times as long.
         width = 3 if lengths == {3} else 4
-        columns: list[list[Any]] = [list(map(itemgetter(i), listed)) for i in range(width)]
+        try:
+            # Not zip(*listed), which takes ten times as long.
+            columns: list[list[Any]] = [list(map(itemgetter(i), listed)) for i in range(width)]
+        except (TypeError, LookupError):
+            self._check_listed(numbers=True)
+            raise
         following = columns[1]
         if self._num_states is None or self._names is not None:
             following = self._numbered(following, states, actions, counts)
@@ -457,7 +463,7 @@ def read_batched(
         unsaid[lo:hi] = not block.says_what_ends
         outcomes.append(states, actions, *block.entries(num_actions))
         if lo == 0:
-            needed = outcomes.num_outcomes / hi * num_states * _BYTES_OF_OUTCOME
+            needed = outcomes.num_outcomes / hi * num_states * BYTES_OF_OUTCOME
             check_memory(math.ceil(needed), f"outcomes of {num_states:,} states")
         num_rows = min(max(_NUMBERS_AT_ONCE // block.width, 1), _MOST_ROWS)
         lo = hi

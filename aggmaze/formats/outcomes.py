@@ -20,8 +20,13 @@ from aggmaze.formats.tables import (
     table,
     without_rounding,
 )
+from aggmaze.memory import check_memory
 from aggmaze.names import UNNAMED, Naming, as_names, chances, shown
 
+# Bytes of an outcome in a model and what validating it takes: measured.
+BYTES_OF_OUTCOME = 44
+# Fewer outcomes are no matter; from here on room is asked for whenever there are twice as many.
+_FIRST_CHECKED = 1 << 20
 # A column that is full grows by this share: what is empty is memory too.
 _GROWTH = 0.25
 _FIRST_LENGTH = 1 << 12
@@ -51,6 +56,7 @@ class Outcomes:
         self._counts, self._costs = _Column(np.int64), _Column(np.float64)
         # Only where the outcomes of an action cost differently.
         self._outcome_costs: _Column | None = None
+        self._checked = _FIRST_CHECKED
         # The entries that end the episode, and the states that are not absorbing at no cost.
         self._ends, self._moving = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
 
@@ -114,6 +120,11 @@ class Outcomes:
             self._outcome_costs.append(np.repeat(self._costs.values, self._counts.values))
         if self._outcome_costs is not None:
             self._outcome_costs.append(np.repeat(costs, counts) if uneven is None else uneven)
+        if self.num_outcomes > self._checked:
+            self._checked = 2 * self.num_outcomes
+            check_memory(
+                BYTES_OF_OUTCOME * self.num_outcomes, f"{self.num_outcomes:,} outcomes and more"
+            )
         self._probabilities.append(probabilities)
         self._successors.append(successors)
         self._counts.append(counts)

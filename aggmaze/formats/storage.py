@@ -181,8 +181,9 @@ def load_gym_P(path: str | os.PathLike[str]) -> TabularMDP:  # noqa: N802 (as Gy
 
     A plain ``P`` is what ``json.dump(env.unwrapped.P, file)`` writes: an object of states, numbered
     from 0, each an object of actions, each a list of ``[probability, next_state, reward,
-    terminated]``; or lists in place of the objects.  It does not say where episodes start: the
-    first state is uniform over those that are not terminal.
+    terminated]``; or lists in place of the objects.  Objects may use names instead of numbers, with
+    which outcomes then tell their next state.  It does not say where episodes start: the first
+    state is uniform over those that are not terminal.
 
     Parameters
     ----------
@@ -348,6 +349,9 @@ def _order(archive: Archive, shape: tuple[int, ...]) -> Literal["sas", "ass"]:
 def _plain_table(found: Any) -> Any:
     """Return what a JSON file holds as `TabularMDP.from_gym_P` takes it, None if it is no table."""
     is_object = isinstance(found, dict) and all(name.isdecimal() for name in found)
+    if isinstance(found, dict) and not is_object:
+        # By names, unless it holds something else than states.
+        return found if all(isinstance(actions, dict) for actions in found.values()) else None
     if not found or not (is_object or isinstance(found, list)):
         return None
     states = _in_order(found, "the states of P")

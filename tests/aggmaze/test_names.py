@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import planners
 from aggmaze import TabularEnv, TabularMDP, load_model, save_model
+from aggmaze.formats.storage import load_gym_P
 from aggmaze.names import UNNAMED, Naming, as_names, index_of, names_from_bytes, names_to_bytes
 
 HALL = TabularMDP.from_function(
@@ -302,6 +303,21 @@ class TestFiles:
         np.savez(path, **arrays | {"state_names": array})
         with pytest.raises(ValueError, match="is not a saved model: state_names"):
             load_model(path)
+
+    def test_a_table_in_json(self, tmp_path: Path) -> None:
+        path = tmp_path / "P.json"
+        P = {"hall": {"go": [[0.5, "exit", 1.0, False], [0.5, "hall", 0.0, False]]}, "exit": {}}
+        path.write_text(json.dumps(P))
+        model = load_gym_P(path)
+        assert model.state_names == ("hall", "exit")
+        assert model.rewards[0].tolist() == [0.5]
+        assert model.terminal.tolist() == [False, True]
+        for bad in ({"hall": {"go": [[1.0, "attic", 1.0, False]]}}, {"hall": {"go": 3}}):
+            path.write_text(json.dumps(bad))
+            with pytest.raises(
+                ValueError, match=r"is not a saved Gymnasium P: P\['hall'\]\['go'\]"
+            ):
+                load_gym_P(path)
 
     def test_names_that_need_more_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("aggmaze.memory.available_memory", lambda: 10)

@@ -721,6 +721,8 @@ class TestFunctions:
             ),
             (lambda s, a: 3, {}, ValueError, "fn('hall', 'go') must give outcomes"),
             (lambda s, a: [3], {}, ValueError, "fn('hall', 'go') must give outcomes"),
+            (lambda s, a: [{1, 2, 3}], {}, ValueError, "fn('hall', 'go') must give outcomes"),
+            (lambda s, a: [{"p": 1, "s": 2, "c": 3}], {}, ValueError, "must give outcomes"),
             (lambda s, a: None, {"rewards": "yes"}, TypeError, "rewards must be True or False"),
             (lambda s, a: None, {"start": "hall"}, TypeError, "either states=, all of them, or"),
             (lambda s, a: None, {"states": None}, TypeError, "either states=, all of them, or"),
@@ -771,6 +773,18 @@ class TestFunctions:
             TabularMDP.from_function(
                 lambda s, a: [(1.0, s + 1, 1.0)] if s < end else None, actions=1, **options
             )
+
+    @pytest.mark.parametrize("outcome", [3, (1.0,), {1: "b"}, {1.0, 2.0, 3.0}, "b"])
+    def test_outcomes_that_are_none(self, outcome: Any) -> None:
+        with pytest.raises(ValueError, match=r"fn\('a', 'x'\) must give outcomes"):
+            TabularMDP.from_function(lambda s, a: [outcome], start="a", actions=lambda s: ["x"])
+
+    def test_more_than_memory_holds(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("aggmaze.memory.available_memory", lambda: 10**6)
+        monkeypatch.setattr("aggmaze.formats.outcomes._FIRST_CHECKED", 10)
+        outcomes = [(0.25, s, 1.0, False) for s in range(4)]
+        with pytest.raises(MemoryError, match="outcomes and more need"):
+            TabularMDP.from_function(100_000, 1, lambda s, a: outcomes)
 
     @pytest.mark.parametrize("following", [{}, [], float("nan")])
     def test_states_that_are_none(self, following: Any) -> None:
