@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import secrets
 import struct
@@ -28,6 +29,7 @@ DAMAGED = (
     Warning,
     struct.error,
     tokenize.TokenError,
+    lzma.LZMAError,
     zipfile.BadZipFile,
     zlib.error,
 )

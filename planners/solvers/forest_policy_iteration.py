@@ -51,6 +51,7 @@ from numpy.typing import NDArray
 from aggmaze.checks import check_choice, check_integer
 from planners.engine import LocalEngine, Sweep
 from planners.linear.forest import PolicyForest
+from planners.linear.shortest_paths import GridPaths
 from planners.solvers.base import Step
 from planners.solvers.rescue import Rescue
 from planners.sweeps.orders import directions, grid_shape
@@ -101,10 +102,24 @@ class ForestPolicyIterationOptions:
 
 
 class ForestPolicyIteration:
-    """Forest policy iteration."""
+    """Forest policy iteration.
 
-    def __init__(self, engine: LocalEngine, options: ForestPolicyIterationOptions) -> None:
+    Parameters
+    ----------
+    engine : LocalEngine
+    options : ForestPolicyIterationOptions
+    paths : GridPaths, optional
+        The shortest paths of the model, where they are known.
+    """
+
+    def __init__(
+        self,
+        engine: LocalEngine,
+        options: ForestPolicyIterationOptions,
+        paths: GridPaths | None = None,
+    ) -> None:
         self._engine = engine
+        self._paths = paths
         self._options = options
         num_states = engine.num_states
         # What is worked on between two full sweeps: the last V at first.
@@ -147,7 +162,7 @@ class ForestPolicyIteration:
     def _first_sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep | None:
         """Sweep the given V, or the value of shortest paths if nearer; None for neither."""
         given = self._sweep(V, out) if V.any() else None
-        if self._options.start == "sweeps" or not self._forest.follow_to_goal():
+        if self._options.start == "sweeps" or not self._forest.follow_to_goal(self._paths):
             return given
         actions, width = self._actions.copy(), self._rule.width
         self._actions.fill(-1)
