@@ -14,7 +14,7 @@ from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.tabular import TabularEnv
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
-from aggmaze.formats.storage import load_model, save_model
+from aggmaze.formats.registry import load_model, save_model
 from aggmaze.grid import Grid
 from aggmaze.later import importing_later as _importing_later
 from aggmaze.layouts.layout import Layout

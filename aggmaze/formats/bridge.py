@@ -25,7 +25,9 @@ _COPIES = 40.0
 
 def is_bridge(path: str | os.PathLike[str]) -> bool:
     """Return whether an ``.npz`` archive names the arrays of a deterministic table."""
-    with open_archive(path, "aggmaze model 1", bare=("transitions", "rewards", "P", "R")) as archive:
+    with open_archive(
+        path, "aggmaze model 1", bare=("transitions", "rewards", "P", "R")
+    ) as archive:
         return not archive.has_header and "transitions" in archive
 
 
@@ -80,9 +82,7 @@ def _table(following: NDArray[Any], rewards: NDArray[Any]) -> TabularMDP:
     bad = np.argwhere(~np.isfinite(rewards))
     if len(bad):
         state, action = bad[0].tolist()
-        raise ValueError(
-            f"rewards[{state}, {action}] = {rewards[state, action]} must be finite"
-        )
+        raise ValueError(f"rewards[{state}, {action}] = {rewards[state, action]} must be finite")
     costs = 0.0 - rewards.astype(np.float64)
     targets = following.astype(np.int64).reshape(-1)
     added = int((targets < 0).any())

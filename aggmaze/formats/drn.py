@@ -40,6 +40,7 @@ from aggmaze.formats.systems import (
     Structure,
     SupportsSystem,
     System,
+    kind_losses,
     system_of,
     system_tables,
 )
@@ -131,8 +132,11 @@ def drn_losses(model: SupportsSystem) -> list[str]:
     ----------
     model : TabularMDP or MoveMDP
     """
-    lost = []
-    if getattr(model, "outcome_costs", None) is not None:
+    lost = kind_losses(model)
+    table = model.to_tabular()
+    if not table.action_mask.all():
+        lost.append("unavailable actions, which are read back at a cost that never pays")
+    if table.outcome_costs is not None:
         lost.append("what each outcome costs: it holds their mean")
     started = model.initial > 0
     if not np.array_equal(started / np.count_nonzero(started), model.initial):
@@ -229,7 +233,9 @@ class _Reader:
             else:
                 target, colon, chance = text.partition(":")
                 if not colon or len(first_branch) == 0:
-                    lines.refuse(f"expected 'state', 'action' or 'state : probability', got {text!r}")
+                    lines.refuse(
+                        f"expected 'state', 'action' or 'state : probability', got {text!r}"
+                    )
                 if first_branch and len(actions) == first_choice[-1]:
                     lines.refuse(f"an outcome of state {len(first_choice) - 1} before its action")
                 targets.append(whole(lines, target, "a state"))

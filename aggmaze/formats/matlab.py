@@ -65,7 +65,10 @@ def read_mat(
         _check_head(file, os.fspath(path))
         try:
             found = loadmat(
-                file, variable_names=["P", "R"], struct_as_record=True, verify_compressed_data_integrity=True
+                file,
+                variable_names=["P", "R"],
+                struct_as_record=True,
+                verify_compressed_data_integrity=True,
             )
         except MatReadError as error:
             raise ValueError(str(error)) from None

@@ -79,9 +79,7 @@ def read_prism(
     MemoryError
         If the model needs more memory than is available.
     """
-    given = dict(
-        zip(_BESIDE, (labels, state_rewards, transition_rewards, states), strict=True)
-    )
+    given = dict(zip(_BESIDE, (labels, state_rewards, transition_rewards, states), strict=True))
     files: dict[str, str | os.PathLike[str]] = {}
     for suffix, other in given.items():
         beside = Path(path).with_suffix(f".{suffix}")
@@ -147,8 +145,8 @@ class _Transitions:
         for text in body:
             parts = text.split(None, width)
             if len(parts) < width or (self.is_chain and len(parts) > width and told is None):
-                form = "STATE NEXT PROBABILITY" if self.is_chain else (
-                    "STATE CHOICE NEXT PROBABILITY"
+                form = (
+                    "STATE NEXT PROBABILITY" if self.is_chain else ("STATE CHOICE NEXT PROBABILITY")
                 )
                 lines.refuse(f"expected '{form}', got {text!r}")
             states.append(whole(lines, parts[0], "a state"))
@@ -324,8 +322,10 @@ def _after_head(lines: Lines, is_prism: bool, width: int, num_states: int) -> It
         left -= 1
         yield text
     if left:
-        raise ValueError(f"its head tells of {counts[-1]} rewards, and {abs(left)} are "
-                         f"{'missing' if left > 0 else 'too many'}")
+        raise ValueError(
+            f"its head tells of {counts[-1]} rewards, and {abs(left)} are "
+            f"{'missing' if left > 0 else 'too many'}"
+        )
 
 
 def _state_names(lines: Lines, num_states: int) -> list[str]:

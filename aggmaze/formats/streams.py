@@ -84,8 +84,10 @@ def _pieces(file: IO[bytes], compression: str) -> Iterator[bytes]:
             yield piece
         return
     unpack: lzma.LZMADecompressor | bz2.BZ2Decompressor
-    unpack = lzma.LZMADecompressor(memlimit=_XZ_MEMORY) if compression == "xz" else (
-        bz2.BZ2Decompressor()
+    unpack = (
+        lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
+        if compression == "xz"
+        else (bz2.BZ2Decompressor())
     )
     while not unpack.eof:
         packed = file.read(_PIECE) if unpack.needs_input else b""

@@ -298,14 +298,24 @@ def losses(model: SupportsSystem) -> list[str]:
     ----------
     model : TabularMDP or MoveMDP
     """
-    lost = []
-    if hasattr(model, "successors"):
-        lost.append("that its moves slip in one way: it is read back as a table")
+    lost = kind_losses(model)
     table = model.to_tabular()
     rows = table.rows(0, table.num_states)
     if not rows.action_mask.all() and _idle_cost(table, rows) is None:
         lost.append("what unavailable actions lead to and cost, which does not count")
     return lost
+
+
+def kind_losses(model: SupportsSystem) -> list[str]:
+    """Return what is lost of a model when it becomes a table, in words.
+
+    Parameters
+    ----------
+    model : TabularMDP or MoveMDP
+    """
+    if hasattr(model, "successors"):
+        return ["that all its moves slip in one way: it is read back as a table"]
+    return []
 
 
 def _idle_cost(model: TabularMDP, rows: Rows) -> float | None:

@@ -351,9 +351,7 @@ class _System:
                 raise ValueError("without probabilities every choice must have one branch")
             probabilities = np.ones(self.B)
         else:
-            probabilities = _numbers(
-                _member(data, "branch-to-probability.bin"), *self._chance
-            )
+            probabilities = _numbers(_member(data, "branch-to-probability.bin"), *self._chance)
         initial = np.zeros(self.S, dtype=bool)
         if self._num_initial:
             initial = self._truths(_member(data, "state-is-initial.bin"), self.S)
