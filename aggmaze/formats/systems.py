@@ -200,7 +200,8 @@ def system_tables(
     end_rows = (ends_at[:, None] * num_actions + np.arange(num_actions)).reshape(-1)
     row_counts[end_rows] = 1
     idle = np.empty(0, dtype=np.int64)
-    if system.own is not None and system.own.idle_cost is not None:
+    idle_cost = None if system.own is None else system.own.idle_cost
+    if idle_cost is not None:
         idle = np.flatnonzero(row_counts == 0)
         row_counts[idle] = 1
     indptr = np.concatenate([[0], np.cumsum(row_counts)])
@@ -213,10 +214,9 @@ def system_tables(
     costs, mask = np.zeros(num_rows), np.zeros(num_rows, dtype=bool)
     costs[rows[order]], mask[rows[order]] = prices[order], True
     mask[end_rows] = True
-    if len(idle):
-        assert system.own is not None
+    if idle_cost is not None:
         ended = np.zeros(num_states, bool) if terminal is None else terminal
-        costs[idle] = np.where(ended[idle // num_actions], 0.0, system.own.idle_cost)
+        costs[idle] = np.where(ended[idle // num_actions], 0.0, idle_cost)
     outcome_costs = None
     if spread is not None:
         outcome_costs = np.zeros(indptr[-1])

@@ -21,6 +21,7 @@ import sys
 import tarfile
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -62,8 +63,9 @@ def write_umb(model: SupportsSystem, path: str | os.PathLike[str]) -> None:
     Costs are the reward structure ``cost``, of choices; where the outcomes of an action cost
     differently ``outcome_cost`` has those of branches, whose means are ``cost``.  Terminal states
     have the label ``terminal``.  What the format has no place for is in ``file-data.parameters``
-    (the number of added states, what unavailable actions cost) and in the annotations ``aggmaze`` (a distribution
-    of the first state that is not uniform over some, names of states), each if there is such.
+    (the number of added states, what unavailable actions cost) and in the annotations ``aggmaze``
+    (a distribution of the first state that is not uniform over some, names of states), each if
+    there is such.
 
     Parameters
     ----------
@@ -297,12 +299,11 @@ class _System:
                 raise ValueError(f"{where} must be of type bool and apply to states")
             if group == "rewards" and kind[0] not in ("double", "rational", "int", "uint"):
                 raise ValueError(f"{where} must be numbers, got type {kind[0]!r}")
-            if group == "aggmaze":
-                if (slug, part, kind[0]) not in (
-                    ("initial", "states", "double"),
-                    ("names", "states", "string"),
-                ):
-                    continue
+            if group == "aggmaze" and (slug, part, kind[0]) not in (
+                ("initial", "states", "double"),
+                ("names", "states", "string"),
+            ):
+                continue
             if kind[0] == "string":
                 self._want_texts(folder, number)
             elif kind[0] == "bool":
@@ -337,7 +338,7 @@ class _System:
         return self._assemble(data)
 
     def _assemble(self, data: Mapping[str, bytes]) -> System:
-        # The branches first: by them offsets that are missing, one each, cost no more than the file.
+        # The branches first: offsets that are missing, one each, then cost no more than the file.
         targets = _unsigned(_member(data, "branch-to-target.bin") if self.B else b"", 8)
         choice_to_branches = self._offsets(data, "choice-to-branches.bin", self.C, self.B)
         state_to_choices = self._offsets(data, "state-to-choices.bin", self.S, self.C)
@@ -430,7 +431,7 @@ class _System:
     def _texts(self, data: Mapping[str, bytes], folder: str, number: int) -> list[str]:
         text = _member(data, f"{folder}/strings.bin")
         ends = self._offsets(data, f"{folder}/string-mapping.bin", number, len(text)).tolist()
-        return [text[lo:hi].decode("utf-8") for lo, hi in zip(ends, ends[1:], strict=False)]
+        return [text[lo:hi].decode("utf-8") for lo, hi in pairwise(ends)]
 
     def _offsets(
         self, data: Mapping[str, bytes], name: str, number: int, last: int
