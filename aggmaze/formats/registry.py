@@ -70,8 +70,8 @@ class Format:
             if name not in known:
                 takes = f"it takes {', '.join(known)}" if known else "it takes none"
                 raise ValueError(
-                    f"format {self.name} takes no {name!r} when it is read"
-                    f"{did_you_mean(name, known)}; {takes}"
+                    f"{os.fspath(path)!r} is read as format {self.name}, which takes no option "
+                    f"{name!r}{did_you_mean(name, known)}; {takes}"
                 )
         return reader(path, **options)
 

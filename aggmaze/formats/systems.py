@@ -331,8 +331,9 @@ def _idle_cost(model: TabularMDP, rows: Rows) -> float | None:
     prices, ends = rows.costs.reshape(-1)[away], model.terminal[states]
     price = float(prices[~ends][0]) if (~ends).any() else 0.0
     expected = np.where(ends, 0.0, price)
-    same = (prices == expected) & (rows.outcome_costs[places] == expected)
-    return price if stay.all() and same.all() and np.isfinite(price) else None
+    # By bits, so that -0.0 is not 0.0.
+    same = prices.tobytes() == expected.tobytes() == rows.outcome_costs[places].tobytes()
+    return price if stay.all() and same and np.isfinite(price) else None
 
 
 def _goal_states(system: System, goal: str | None) -> NDArray[np.bool_]:
