@@ -61,7 +61,8 @@ def answers(model: Any, exact: Any, asked: str) -> float:
     environment = stormpy.Environment()
     environment.solver().force_soundness = True
     environment.solver().min_max().precision = Rational("1e-12")
-    environment.solver().native().precision = Rational("1e-12")
+    kinds = type(environment.solver().get_linear_equation_solver_type())
+    environment.solver().set_linear_equation_solver_type(kinds.EIGEN)
     used = model if exact is None else exact
     result = stormpy.model_checking(used, question, environment=environment)
     state = used.initial_states[0]
