@@ -312,7 +312,7 @@ class _Reader:
                 raise ValueError(f"{name} says {told:,}, and it has {found:,}")
 
     def _state(self, text: str) -> tuple[int, list[float], list[str]]:
-        match = re.fullmatch(r"state\s+(\d{1,18})\s*(?:\[([^\]]*)\])?\s*(.*)", text)
+        match = re.fullmatch(r"state\s+(\d{1,18})(?!\d)\s*(?:\[([^\]]*)\])?\s*(.*)", text)
         if match is None:
             self._lines.refuse(f"expected 'state NUMBER [rewards] labels', got {text!r}")
         state, rewards, rest = match.groups()
