@@ -519,10 +519,6 @@ def problem(read: Reader, path: Path) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = read(path)
-        if isinstance(found, (aggmaze.TabularMDP, aggmaze.MoveMDP)):
-            type(found)(**_fields(found)).validate()
-            return ""
-        return "" if isinstance(found, planners.SolveResult) else f"returned {type(found).__name__}"
     except FileNotFoundError:
         return ""
     except ValueError as error:
@@ -534,10 +530,15 @@ def problem(read: Reader, path: Path) -> str:
         return "" if _OUR_WORDS.search(str(error)) else f"MemoryError {error}"
     except BaseException as error:
         return f"{type(error).__name__}: {error}"
-
-
-def _fields(model: Any) -> dict[str, Any]:
-    return model.__getstate__()  # type: ignore[no-any-return]
+    if isinstance(found, planners.SolveResult):
+        return ""
+    if not isinstance(found, (aggmaze.TabularMDP, aggmaze.MoveMDP)):
+        return f"returned {type(found).__name__}"
+    try:
+        type(found)(**found.__getstate__()).validate()
+    except Exception as error:
+        return f"returned a model that is not valid: {error}"
+    return ""
 
 
 def isolated(read: Reader, path: Path) -> str:

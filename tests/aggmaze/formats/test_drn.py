@@ -56,7 +56,7 @@ def test_a_text_of_storm(tmp_path: Path) -> None:
     assert model.costs.tolist() == [[3.0, 1.0, 3.0], [3.0, 1.0, 3.0], [0.0, 0.0, 0.0]]
     assert model.action_mask.tolist() == [[True, True, False], [False, True, False], [True] * 3]
     assert model.initial.tolist() == [1.0, 0.0, 0.0]
-    # What is unavailable costs as much as the most.  West at once costs 1; south costs 3, and again half of the time.
+    # What is unavailable costs as much as the most.  West at once costs 1, south more.
     assert planners.solve(model, gamma=1).values.tolist() == [1.0, 1.0, 0.0]
     worst = read_drn(path, goal="goal", structure="steps", values="rewards")
     assert planners.solve(worst, gamma=1).values[0] == pytest.approx(-7.0)
