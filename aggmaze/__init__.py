@@ -22,7 +22,7 @@ from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.tabular import TabularEnv
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
-from aggmaze.formats.storage import load_model, save_model
+from aggmaze.formats.registry import load_model, save_model
 from aggmaze.grid import Grid, KingGrid
 from aggmaze.grid_worlds import GridWorldRules, grid_world_model
 from aggmaze.later import importing_later as _importing_later

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import secrets
 import struct
@@ -13,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+# What an error repeats of a file, which may hold a number of a million digits.
+_MOST_WORDS = 400
 # What reading damaged contents may raise, in numpy, zipfile and json.
 DAMAGED = (
     ValueError,
@@ -28,6 +31,7 @@ DAMAGED = (
     Warning,
     struct.error,
     tokenize.TokenError,
+    lzma.LZMAError,
     zipfile.BadZipFile,
     zlib.error,
 )
@@ -82,4 +86,6 @@ def readable_file(path: str | os.PathLike[str], content: str) -> Iterator[IO[byt
             yield file
         except DAMAGED as error:
             reason = (str(error) or type(error).__name__).splitlines()[0]
+            if len(reason) > _MOST_WORDS:
+                reason = f"{reason[:_MOST_WORDS]}..."
             raise ValueError(f"{name} is not {content}: {reason}") from None

@@ -11,7 +11,6 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +24,7 @@ from typer.core import TyperCommand, TyperGroup
 import aggmaze
 from aggmaze.checks import check_choice, check_integer
 from aggmaze.env_settings import make_env, parse_settings
-from aggmaze.formats.storage import load_gym_P, load_model, save_gym_P, save_model
+from aggmaze.formats import registry
 from aggmaze.layouts.worlds import SUFFIXES
 from aggmaze.models.model import Model
 from aggmaze.play import play
@@ -111,20 +110,8 @@ _USER_ERRORS = (
 )
 
 
-@dataclass(frozen=True)
-class ModelFile:
-    """How models are read from and written to one kind of file."""
-
-    load: Callable[[str], Model]
-    save: Callable[[Model, Path], None]
-
-
-#: Kinds of model files by their suffix.
-MODEL_FILES = {
-    ".npz": ModelFile(load_model, save_model),
-    ".json": ModelFile(load_gym_P, save_gym_P),
-}
-_SUFFIXES = " or ".join(MODEL_FILES)
+_SUFFIXES = registry.suffixes()
+_WRITTEN = registry.suffixes(written=True)
 
 Command = Callable[..., None]
 
@@ -156,7 +143,10 @@ DeadEnds = Annotated[
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Argument of the environment: --set shape=50,50."
+        "--set",
+        metavar="KEY=VALUE",
+        help="Argument of the environment: --set shape=50,50; or of the reader of a model file: "
+        "--set goal=done.",
     ),
 ]
 
@@ -400,18 +390,32 @@ def convert_command(
         ),
     ],
     target: Annotated[
-        Path, typer.Argument(metavar="TARGET", help=f"The file to write ({_SUFFIXES}).")
+        Path, typer.Argument(metavar="TARGET", help=f"The file to write ({_WRITTEN}).")
     ],
     settings: Settings = None,
+    source_format: Annotated[
+        str | None,
+        typer.Option("--from", metavar="FORMAT", help="Of SOURCE, if its suffix does not say it."),
+    ] = None,
+    target_format: Annotated[
+        str | None,
+        typer.Option("--to", metavar="FORMAT", help="Of TARGET, if its suffix does not say it."),
+    ] = None,
 ) -> None:
     """Write the model of an environment, or of a model file, to a file.
 
-    The suffix of TARGET says how: .npz exactly as it is, .json as a Gymnasium P.
+    The suffix of TARGET says how: .npz exactly as it is; what another format does not hold is said.
+    `aggmaze list` lists the formats.
     """
-    check_target(source, target)
-    model = as_model(open_env(source, settings or []))
+    written = check_target(source, target, target_format)
+    if source_format is not None:
+        if source in gym.registry and not Path(source).exists():
+            raise ValueError(f"--from is of model files, and {source!r} is an environment")
+        settings = [*(settings or []), f"format={source_format}"]
+    model = as_model(open_env(source, settings or [], is_file=source_format is not None))
+    lost = written.losses(model)
     with Waiting(err, "writing"):
-        MODEL_FILES[target.suffix].save(model, target)
+        written.write(model, target)
     out.print(
         f"{source}: {model.num_listed_states:,} states with "
         f"{model.num_actions} actions in {target}",
@@ -419,6 +423,13 @@ def convert_command(
         highlight=False,
         soft_wrap=True,
     )
+    for words in lost:
+        out.print(
+            f"not kept by format {written.name}: {words}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 @app.command(
@@ -502,7 +513,7 @@ def reproduce_command(
 @app.command("list", cls=_Command)
 @reported
 def list_command() -> None:
-    """List the registered environments of this project and of Gymnasium that expose a model."""
+    """List the environments that expose a model, and the formats of model files."""
     table = Table(box=None, pad_edge=False)
     for column in ("environment", "states", "actions", ""):
         table.add_column(column, justify="right" if column in ("states", "actions") else "left")
@@ -513,6 +524,15 @@ def list_command() -> None:
         summary = (inspect.getdoc(type(env.unwrapped)) or "").strip().split("\n")[0]
         table.add_row(env_id, f"{num_states:,}", str(model.num_actions), summary)
     out.print(table)
+    files = Table(box=None, pad_edge=False)
+    for column in ("format", "model files", "", ""):
+        files.add_column(column)
+    for entry in registry.FORMATS.values():
+        done = [word for word, way in (("read", entry.reader), ("written", entry.writer)) if way]
+        if done:
+            files.add_row(entry.name, " ".join(entry.suffixes), " and ".join(done), entry.holds)
+    out.print()
+    out.print(files)
 
 
 def solvable_ids() -> list[str]:
@@ -531,17 +551,16 @@ def solvable_ids() -> list[str]:
 
 def is_model_file(source: str) -> bool:
     """Return whether a source names a model file rather than an environment."""
-    path = Path(source)
-    if path.suffix in MODEL_FILES:
+    if registry.format_of(source) is not None:
         return True
-    if path.suffix in SUFFIXES:  # of maps
+    if Path(source).suffix in SUFFIXES:  # of maps
         return False
-    if path.exists() and source not in gym.registry:
+    if Path(source).exists() and source not in gym.registry:
         raise ValueError(f"{source!r} is not a model file: their names end in {_SUFFIXES}")
     return False
 
 
-def open_env(source: str, settings: list[str]) -> gym.Env[Any, Any]:
+def open_env(source: str, settings: list[str], *, is_file: bool = False) -> gym.Env[Any, Any]:
     """Make an environment from its id and settings, or one that walks through a file.
 
     Parameters
@@ -549,24 +568,26 @@ def open_env(source: str, settings: list[str]) -> gym.Env[Any, Any]:
     source : str
         A registered id, or the path of a model file, or of a map as ``GridWorld-v0`` takes it.
     settings : list of str
-        Arguments of the environment, ``key=value``.
+        Arguments of the environment, ``key=value``; of a file those of its reader, and ``format``.
+    is_file : bool
+        That it is a model file, whatever its name.
 
     Raises
     ------
     ValueError
-        If the file holds no model, or settings are given for one; or as `make_env`.
+        If the file holds no model, or its reader takes no such settings; or as `make_env`.
     FileNotFoundError, IsADirectoryError
         If that is what is there instead of a model file.
     """
-    if Path(source).suffix in SUFFIXES:
+    if not is_file and Path(source).suffix in SUFFIXES:
         return make_env("GridWorld-v0", settings, layout=source)
-    if not is_model_file(source):
+    if not (is_file or is_model_file(source)):
         return make_env(source, settings)
-    if settings:
-        raise ValueError(
-            f"--set gives arguments to an environment, and a model file takes none: {source!r}"
-        )
-    return aggmaze.TabularEnv(MODEL_FILES[Path(source).suffix].load(source))
+    options = parse_settings(settings, "--set", "goal=done")
+    for name in ("goal", "structure"):  # which may read as numbers
+        if name in options and options[name] is not None:
+            options[name] = str(options[name])
+    return aggmaze.TabularEnv(aggmaze.load_model(source, **options))
 
 
 def asked_objective(
@@ -692,7 +713,7 @@ def check_outputs(save: Path | None, image: Path | None, certificate: Path | Non
             _check_writable(path)
 
 
-def check_target(source: str, target: Path) -> None:
+def check_target(source: str, target: Path, name: str | None = None) -> registry.Format:
     """Refuse before the work a file that could not be written after it, or is the source.
 
     Parameters
@@ -701,17 +722,28 @@ def check_target(source: str, target: Path) -> None:
         An environment or a model file.
     target : Path
         Of the model file to be written.
+    name : str, optional
+        Of its format.
+
+    Returns
+    -------
+    Format
+        In which it is written.
 
     Raises
     ------
     ValueError, IsADirectoryError
         If it is the source, has another suffix than model files have, or cannot be written.
     """
-    if target.suffix not in MODEL_FILES:
-        raise ValueError(f"TARGET must end in {_SUFFIXES}, got {str(target)!r}")
+    if name is None and (not target.suffix or registry.format_of(target) is None):
+        raise ValueError(
+            f"TARGET must end in {_WRITTEN}, or --to FORMAT say it, got {str(target)!r}"
+        )
+    entry = registry.target_format(target, name)
     _check_writable(target)
     if _is_same_file(target, source):
         raise ValueError(f"TARGET is SOURCE: {str(target)!r} would be overwritten by itself")
+    return entry
 
 
 def _is_same_file(target: Path, source: str) -> bool:

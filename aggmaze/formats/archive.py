@@ -159,6 +159,11 @@ class Archive:
         return name in self._header
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all members that may be arrays."""
+        return tuple(name.removesuffix(".npy") for name in self._members if name.endswith(".npy"))
+
+    @property
     def has_header(self) -> bool:
         """Whether it is of a format of ours."""
         return bool(self._header)

@@ -562,7 +562,7 @@ def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         ),
         (
             ["solve", "model.npz", "--gamma", 0.9, "--set", "p=1"],
-            ["--set gives arguments to an environment", "'model.npz'"],
+            ["'model.npz' is read as format aggmaze, which takes no option 'p'"],
         ),
         (
             ["solve", "model.npz", "--gamma", 0.9, "--save", "linked.npz"],
@@ -573,10 +573,13 @@ def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
             ["'folder.npz' is a directory, not a file to write"],
         ),
         (["convert", "model.npz"], ["TARGET"]),
-        (["convert", "model.npz", "copy"], ["TARGET must end in .npz or .json", "got 'copy'"]),
+        (
+            ["convert", "model.npz", "copy"],
+            ["TARGET must end in .npz, .json, .umb or .drn, or --to", "got 'copy'"],
+        ),
         (
             ["convert", "model.npz", "copy.txt"],
-            ["TARGET must end in .npz or .json", "got 'copy.txt'"],
+            ["TARGET must end in .npz, .json, .umb or .drn, or --to", "got 'copy.txt'"],
         ),
         (["convert", "model.npz", "folder.npz"], ["'folder.npz' is a directory"]),
         (["convert", "model.npz", "no/such/copy.npz"], ["there is no folder 'no/such'"]),
@@ -585,7 +588,10 @@ def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         (["convert", "result.npz", "copy.json"], ["it is a saved result"]),
         (["convert", "model.dat", "copy.npz"], ["'model.dat' is not a model file"]),
         (["solve", "bad.json", "--gamma", 0.9], ["'bad.json' is not a saved Gymnasium P: its"]),
-        (["convert", "model.npz", "copy.npz", "--set", "p=1"], ["--set gives", "'model.npz'"]),
+        (
+            ["convert", "model.npz", "copy.npz", "--set", "p=1"],
+            ["'model.npz' is read as format aggmaze, which takes no option 'p'; it takes none"],
+        ),
         (["convert", "result.npz", "copy.npz"], ["it is a saved result"]),
         (["convert", "CartPole-v1", "copy.npz"], ["CartPole-v1", "no transition model"]),
         (["convert", "NoSuchMaze-v0", "copy.npz"], ["NoSuchMaze", "aggmaze list"]),
