@@ -14,6 +14,8 @@ from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.tabular import TabularEnv
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
+from aggmaze.exploration.exploring import TabularizeError, TabularizeProgress
+from aggmaze.exploration.tabularized import Tabularized, tabularize
 from aggmaze.formats.storage import load_model, save_model
 from aggmaze.grid import Grid
 from aggmaze.later import importing_later as _importing_later
@@ -45,11 +47,15 @@ __all__ = [
     "TabularEnv",
     "TabularMDP",
     "TabularVectorEnv",
+    "TabularizeError",
+    "TabularizeProgress",
+    "Tabularized",
     "TerrainMazeEnv",
     "layout_from_text",
     "layout_to_text",
     "load_model",
     "save_model",
+    "tabularize",
 ]
 __version__ = "0.1.0"
 
