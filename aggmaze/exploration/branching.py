@@ -10,10 +10,12 @@ cannot be enumerated and is refused, naming the call.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 _RESOLUTION = 2.0**-52
 # What the shares of a `choice` may miss 1 by, as numpy has it.
 _SUM_TOLERANCE = 1.5e-8
+_ROOM = str(Path(__file__).parent)
 _PLAIN = frozenset({int, str, bool, bytes})
 _INTEGERS, _TEXTS = {int}, {str}
 
@@ -62,6 +65,7 @@ class Branches:
         """Begin a run."""
         self._depth = 0
         self.probability = 1.0
+        self.refusal = None
 
     def advance(self) -> bool:
         """Turn to the next run; False if the one that ended was the last."""
@@ -113,7 +117,7 @@ class Branches:
 
     @property
     def path(self) -> list[int]:
-        """What the present run drew, to be `follow`\\ ed later."""
+        """What the present run drew, for a later one to `follow`."""
         return self._choices[: self._depth]
 
     def follow(self, path: Iterable[int]) -> None:
@@ -165,7 +169,8 @@ class Call:
     def __init__(self, name: str, *arguments: Any) -> None:
         self._name, self._arguments = name, arguments
         frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame.f_code.co_filename == __file__:
+        # Of whoever draws, past the files of this room.
+        while frame is not None and frame.f_code.co_filename.startswith(_ROOM):
             frame = frame.f_back
         self._where = "" if frame is None else frame.f_code.co_filename
         self._line = 0 if frame is None else frame.f_lineno
@@ -217,7 +222,7 @@ class _Source:
             self.branches.check_count(len(cuts) - 1, self.call)
             width = high - low
             k = self.branches.pick(
-                [(after - cut) / width for cut, after in zip(cuts, cuts[1:], strict=False)]
+                [(after - cut) / width for cut, after in itertools.pairwise(cuts)]
             )
             self.low, self.high = cuts[k], cuts[k + 1]
         return 0.5 * (self.low + self.high)
@@ -333,21 +338,21 @@ class Uniform:
             return self._moved(float(other), 0.0)
         if isinstance(other, np.ndarray):
             return _each(lambda number: self * number, other)
-        self._refuse("a product")
+        return self._refuse("a product")
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
         if _is_number(other):
             return self._moved(1.0 / float(other), 0.0)
-        self._refuse("a quotient")
+        return self._refuse("a quotient")
 
     def __add__(self, other: Any) -> Any:
         if _is_number(other):
             return self._moved(1.0, float(other))
         if isinstance(other, np.ndarray):
             return _each(lambda number: self + number, other)
-        self._refuse("a sum")
+        return self._refuse("a sum")
 
     __radd__ = __add__
 
@@ -454,7 +459,7 @@ class Uniform:
                 return float(self._integer(0.0) + 1)
             elif ufunc is np.negative:
                 return -self
-        self._refuse(f"numpy.{ufunc.__name__}")
+        return self._refuse(f"numpy.{ufunc.__name__}")
 
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -467,7 +472,7 @@ class Uniform:
             self._below(np.asarray(args[1]))
             point = self._scale * 0.5 * (self._source.low + self._source.high) + self._offset
             return np.digitize(point, *args[1:], **kwargs)
-        self._refuse(f"numpy.{function.__name__}")
+        return self._refuse(f"numpy.{function.__name__}")
 
 
 _COMPARISONS.update(
@@ -505,6 +510,7 @@ class BranchingGenerator(np.random.Generator):
         super().__init__(np.random.PCG64(0))
         self._branches = branches
         self._known: dict[Any, tuple[list[Any], list[float]]] = {}
+        self._last: tuple[Any, Any, list[Any], list[float]] = (None, None, [], [])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> BranchingGenerator:
         return self
@@ -527,9 +533,7 @@ class BranchingGenerator(np.random.Generator):
             self._branches.refuse(f"{Call('random', 'out=...')} writes into an array of numbers")
         result = np.empty(_shape(size), dtype=object)
         call = Call("random", size)
-        result.reshape(-1)[:] = [
-            Uniform(_Source(self._branches, call)) for _ in range(result.size)
-        ]
+        result.reshape(-1)[:] = [Uniform(_Source(self._branches, call)) for _ in range(result.size)]
         return result
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
@@ -594,11 +598,18 @@ class BranchingGenerator(np.random.Generator):
         shuffle: bool = True,
     ) -> Any:
         """Return elements of a sequence, or of ``range(a)``."""
-        if size is None and p is None and type(a) in (list, tuple):
+        if size is None and p is None and (type(a) is list or type(a) is tuple):
+            asked, elements, options, shares = self._last
+            if a is asked and a == elements:
+                return options[self._branches.pick(shares)]
             known = self._few(tuple(a))
             if known is not None:
                 options, shares = known
-                return options[self._branches.pick(shares) if len(shares) > 1 else 0]
+                if len(shares) == 1:
+                    return options[0]
+                # The same list, unchanged, is what a game asks for again and again.
+                self._last = (a, a[:], options, shares)
+                return options[self._branches.pick(shares)]
         call = Call("choice", a) if size is None else Call("choice", a, size)
         array = np.arange(int(a)) if np.ndim(a) == 0 else np.asarray(a)
         count = array.shape[axis]
@@ -630,18 +641,18 @@ class BranchingGenerator(np.random.Generator):
         """Return the different elements of a sequence of plain ones, with their shares."""
         kinds = set(map(type, elements))
         try:
-            known = self._known.get(elements) if kinds == _INTEGERS or kinds == _TEXTS else None
+            known = self._known.get(elements) if kinds in (_INTEGERS, _TEXTS) else None
         except TypeError:
             return None
         if known is None:
-            if len(kinds) != 1 or not kinds <= _PLAIN :
+            if len(kinds) != 1 or not kinds <= _PLAIN:
                 return None
             different = list(dict.fromkeys(elements))
             shares = [elements.count(element) / len(elements) for element in different]
             known = list(np.asarray(different)), shares
             self._branches.check_count(len(different), Call("choice", elements))
             # Equal elements of other types would be found under the same key.
-            if kinds == _INTEGERS or kinds == _TEXTS:
+            if kinds in (_INTEGERS, _TEXTS):
                 self._known[elements] = known
         return known
 
@@ -773,7 +784,9 @@ def _refuse_the_rest() -> None:
             refusing = _refusing(name)
             # The bits are no method.
             setattr(
-                BranchingGenerator, name, property(refusing) if name == "bit_generator" else refusing
+                BranchingGenerator,
+                name,
+                property(refusing) if name == "bit_generator" else refusing,
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import time
@@ -85,6 +86,12 @@ class Source(Protocol):
     def growing(self, saved: Sequence[Any]) -> str:
         """Return which parts of states have the most values."""
 
+    def attributes(self) -> str:
+        """Return what makes a state, as a text."""
+
+    def adopt(self, attributes: str) -> None:
+        """Let a state be made of what it was once."""
+
 
 class StepSource:
     """The steps of an environment.
@@ -145,9 +152,7 @@ class StepSource:
             if told and "action_mask" in info:
                 mask = self._mask_bytes(info["action_mask"])
             key, after = read(ended)
-            arrivals.append(
-                (branches.probability, key, after, reward, ended, mask, branches.path)
-            )
+            arrivals.append((branches.probability, key, after, reward, ended, mask, branches.path))
             if branches.refusal is not None:
                 raise branches.refusal
             self._num_steps += 1
@@ -174,6 +179,7 @@ class StepSource:
 
     def check(self, thoroughly: bool) -> None:
         """Raise NewAttributeError if what was explored is void."""
+        self._copy.check_generator()
         self._copy.check_constants(thoroughly)
 
     def digest(self, key: Hashable) -> bytes:
@@ -189,6 +195,14 @@ class StepSource:
         most = sorted(counts.items(), key=lambda pair: -len(pair[1]))[:5]
         listed = ", ".join(f"{name} {len(values):,}" for name, values in most if len(values) > 1)
         return f"the most values in {len(saved):,} of them have: {listed}"
+
+    def attributes(self) -> str:
+        """Return what makes a state, as a text."""
+        return json.dumps(self._copy.state_attributes)
+
+    def adopt(self, attributes: str) -> None:
+        """Let a state be made of what it was once."""
+        self._copy.adopt([(int(number), str(name)) for number, name in json.loads(attributes)])
 
     def _reset(self) -> Any:
         observation, info = self._copy.env.reset(seed=self._seed, options=self._options)
@@ -325,21 +339,27 @@ class Exploration:
             state = self.order[self.num_explored]
             try:
                 self._explore(state)
+                self.num_explored += 1
             except BaseException:
                 self._back_to(marks)
                 raise
-            self.num_explored += 1
             source.check(False)
             if self.num_explored % _LOOK_EVERY == 0:
                 if self.num_explored % (20 * _LOOK_EVERY) == 0:
-                    source.check(True)
+                    self.check()
                     check_memory(
-                        _BYTES_AN_OUTCOME * len(self.following)
-                        + _BYTES_A_STATE * len(self.saved),
+                        _BYTES_AN_OUTCOME * len(self.following) + _BYTES_A_STATE * len(self.saved),
                         f"models of {len(self.saved):,} states so far",
                     )
                 self._tell(progress)
         self._tell(progress)
+
+    def check(self) -> None:
+        """Look at everything that should not have changed."""
+        try:
+            self._source.check(True)
+        except CannotEnumerateError as error:
+            raise TabularizeError(str(error)) from None
 
     def _tell(self, progress: Callable[[TabularizeProgress], object] | None) -> None:
         if progress is not None and progress(self.progress()):
@@ -364,8 +384,13 @@ class Exploration:
         mask = source.mask(saved)
         if mask is None:
             mask = self.masks.get(state)
-        elif mask is not None:
+        else:
             self.masks[state] = mask
+        if mask is not None and not any(mask):
+            raise ValueError(
+                f"{self.describe(state)} has no available action, by its mask, and the episode has "
+                "not ended; action_masks=False leaves masks aside"
+            )
         for action in range(len(source.actions)):
             if mask is not None and not mask[action]:
                 self.counts.append(0)
@@ -396,6 +421,7 @@ class Exploration:
                 self.ended.append(ended)
 
     def _explain(self, error: Exception, state: int, action: int) -> NoReturn:
+        self._source.check(False)  # perhaps more belongs to the state than the error would name
         place = f"{self.describe(state)}, action {self._source.actions[action]!r}"
         if isinstance(error, CannotEnumerateError) and not isinstance(error, TabularizeError):
             raise TabularizeError(f"{place}: {error}") from None
@@ -462,11 +488,12 @@ class Exploration:
             len(self.counts),
             len(self.following),
             len(self._drawn),
+            self.num_explored,
         )
 
     def _back_to(self, marks: tuple[int, ...]) -> None:
         """Forget a state that was explored in part."""
-        num_states, num_queued, num_counts, num_outcomes, num_drawn = marks
+        num_states, num_queued, num_counts, num_outcomes, num_drawn, self.num_explored = marks
         while len(self.index_of) > num_states:
             self.index_of.popitem()
         del self.saved[num_states:]
@@ -494,7 +521,11 @@ class Exploration:
         write_archive(
             path,
             _FORMAT,
-            {"num_actions": len(self._source.actions), "num_explored": self.num_explored},
+            {
+                "num_actions": len(self._source.actions),
+                "num_explored": self.num_explored,
+                "attributes": self._source.attributes(),
+            },
             {
                 "digests": np.frombuffer(digests, np.int64).reshape(-1, 2),
                 "initial_states": np.array([state for state, _ in self.initial], np.int64),
@@ -532,6 +563,7 @@ class Exploration:
                     f"it has {archive.scalar('num_actions', int)} actions, the environment "
                     f"{num_actions}"
                 )
+            self._source.adopt(archive.scalar("attributes", str))
             num_explored = archive.scalar("num_explored", int)
             (num_states,) = archive.shape("parents", 1)
             (num_outcomes,) = archive.shape("following", 1)

@@ -72,7 +72,7 @@ def known_rows(
     first = [(group, sum(part.values())) for group, part in starts.items()]
     arrive(starts, "after a reset")
     counts: list[int] = []
-    columns: tuple[list[float], list[int], list[float], list[bool]] = ([], [], [], [])
+    columns: list[list[Any]] = [[], [], [], []]
     number = 0
     while number < len(order):
         group = order[number]
@@ -99,7 +99,7 @@ def known_rows(
             counts.append(len(outcomes))
             for (following, reward, ended), weight in outcomes.items():
                 for column, entry in zip(columns, (weight, following, reward, ended), strict=True):
-                    column.append(entry)  # type: ignore[arg-type]
+                    column.append(entry)
     lumped = Rows(
         len(names),
         num_actions,

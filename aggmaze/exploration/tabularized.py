@@ -12,7 +12,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.toy_text.blackjack import BlackjackEnv, is_natural
+from gymnasium.envs.toy_text.blackjack import BlackjackEnv
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
@@ -64,6 +64,8 @@ class Tabularized(gym.Wrapper[Any, Any, Any, Any]):
         Of each reset.
     difference_from_P : str
         What the environment's own table ``P`` says that its steps deny, "" for nothing.
+    held : bool
+        Whether the model holds attributes that steps change.
     """
 
     def __init__(
@@ -77,20 +79,27 @@ class Tabularized(gym.Wrapper[Any, Any, Any, Any]):
         seed: int | None,
         options: dict[str, Any] | None,
         difference_from_P: str,  # noqa: N803 (P is the attribute's name)
+        held: bool,
     ) -> None:
         super().__init__(env)
+        if held:
+            #: The steps of the environment go on with what the model holds.
+            self.model_is_approximate = True
         self.model = model
         self.states = list(states)
         self.actions = list(actions)
         self.difference_from_P = difference_from_P
         self._key_of, self._seed, self._options = key_of, seed, options
+        self._generator = np.random.default_rng()
         self._index_of = {key: index for index, key in enumerate(self.states)}
         self.action_space = gym.spaces.Discrete(len(self.actions))
         self._mask = model.action_mask.view(np.int8)
         self._present = -1
 
     def __repr__(self) -> str:
-        return f"<Tabularized{self.env}: {self.model}>"
+        return f"<Tabularized{self.env}, {self.model}>"
+
+    __str__ = __repr__
 
     def transition_model(self) -> TabularMDP:
         """Return the exact model of the steps."""
@@ -127,10 +136,8 @@ class Tabularized(gym.Wrapper[Any, Any, Any, Any]):
             observation, info = self.env.reset(seed=seed, options=options)
         else:
             # The start is always the same, and what follows is not.
-            generator = None if seed is None else np.random.default_rng(seed)
-            if generator is None and self._present >= 0:
-                generator = self._generator
-            self._generator = np.random.default_rng(0) if generator is None else generator
+            if seed is not None:
+                self._generator = np.random.default_rng(seed)
             observation, info = self.env.reset(seed=self._seed, options=options)
             self.env.unwrapped.np_random = self._generator
         return observation, self._told(info, False)
@@ -266,15 +273,14 @@ def tabularize(
         raise ValueError("outcomes= needs state=, which tells the states of the environment")
     if isinstance(hold, str):
         raise TypeError(f"hold must list names of attributes, got the text {hold!r}")
+    held = list(hold)
     all_actions = list(every_action(env.action_space) if actions is None else actions)
     if not all_actions:
         raise ValueError("actions must not be empty")
     if state is None and known is None:
         state, known = _defaults(env, fold_time_limit)
     branches = Branches(max_outcomes)
-    copied = WorkingCopy(
-        env, branches, state=state, hold=list(hold), keep_time_limit=fold_time_limit
-    )
+    copied = WorkingCopy(env, branches, state=state, hold=held, keep_time_limit=fold_time_limit)
     steps = StepSource(
         copied,
         branches,
@@ -287,23 +293,23 @@ def tabularize(
     source: Any = steps if outcomes is None else _Declared(steps, outcomes)
     exploration = Exploration(source, max_states)
 
-    def start() -> tuple[Any, dict[str, Any]]:
+    def start() -> None:
         copied.hook(walker)
-        return copied.env.reset(seed=seed, options=options)  # type: ignore[no-any-return]
+        copied.env.reset(seed=seed, options=options)
 
     walker = np.random.default_rng(0)
     copied.probe(_PROBE_STEPS, all_actions, start)
+    go_on = resume is not None and Path(resume).exists()
     while True:
         try:
             start()
             copied.settle()
             copied.hook()
             exploration.clear()
-            _explore(exploration, progress, resume)
-            source.check(True)
+            _explore(exploration, progress, resume, go_on)
             break
         except NewAttributeError:
-            continue
+            go_on = False  # what was saved is void too
     rows = exploration.rows()
     keys = list(exploration.index_of)
     _check_rivals(exploration, source, rows)
@@ -321,9 +327,17 @@ def tabularize(
     if known is not None:
         rows, keys, initial = known_rows(rows, keys, initial, known)
 
+    # A state that is one attribute goes by its value.
+    alone = state is None and len(copied.state_attributes) == 1
+
     def key_of(inner: gym.Env[Any, Any]) -> Hashable:
         key = copied.key_of(inner, fold_time_limit)
+        if alone and type(key) is tuple:
+            return _only(key)
         return key if known is None else known(key)
+
+    if alone:
+        keys = [_only(key) if type(key) is tuple else key for key in keys]
 
     return Tabularized(
         env,
@@ -334,7 +348,13 @@ def tabularize(
         seed=seed,
         options=options,
         difference_from_P=difference,
+        held=bool(held),
     )
+
+
+def _only(key: tuple[Any, ...]) -> Hashable:
+    value = key[0]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def every_action(space: gym.Space[Any]) -> list[Any]:
@@ -359,9 +379,7 @@ def every_action(space: gym.Space[Any]) -> list[Any]:
         else:
             first_ones = np.asarray(space.start).reshape(-1).tolist()
             sizes = np.asarray(space.nvec).reshape(-1).tolist()
-            ranges = [
-                range(low, low + size) for low, size in zip(first_ones, sizes, strict=True)
-            ]
+            ranges = [range(low, low + size) for low, size in zip(first_ones, sizes, strict=True)]
         return [
             np.array(numbers, dtype=space.dtype).reshape(shape)
             for numbers in itertools.product(*ranges)
@@ -389,7 +407,7 @@ def _defaults(
         game = env.unwrapped
         total, card, ace = game._get_obs()
         # Only these rules ask how a sum of 21 came about.
-        natural = (game.natural or game.sab) and is_natural(game.player)
+        natural = (game.natural or game.sab) and sorted(game.player) == [1, 10]
         return (total, card, ace, natural) if natural else (total, card, ace), game.dealer[1]
 
     return state, lambda key: key[0]
@@ -463,14 +481,21 @@ class _Declared:
     def growing(self, saved: Sequence[Any]) -> str:
         return f"the last ones are {', '.join(map(repr, saved[-3:]))}"
 
+    def attributes(self) -> str:
+        return self._steps.attributes()
+
+    def adopt(self, attributes: str) -> None:
+        self._steps.adopt(attributes)
+
 
 def _explore(
     exploration: Exploration,
     progress: Callable[[TabularizeProgress], object] | None,
     resume: str | os.PathLike[str] | None,
+    go_on: bool,
 ) -> None:
     try:
-        if resume is not None and Path(resume).exists():
+        if resume is not None and go_on:
             exploration.load(resume)
         else:
             try:
@@ -480,6 +505,7 @@ def _explore(
                     f"reset: {error}; with seed= the model is that of one start"
                 ) from None
         exploration.run(progress)
+        exploration.check()
     except NewAttributeError:
         raise
     except BaseException as error:

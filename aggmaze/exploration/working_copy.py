@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Sequence
 from enum import Enum
 from operator import itemgetter
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
@@ -29,6 +29,7 @@ from aggmaze.exploration.branching import (
     Branches,
     BranchingGenerator,
     BranchingRandom,
+    Call,
     CannotEnumerateError,
     Uniform,
 )
@@ -198,6 +199,10 @@ class WorkingCopy:
         self.base: Any = self._layers[-1]
         if "render_mode" in vars(self.base):
             self.base.render_mode = None
+        for name in ("action_space", "observation_space"):
+            if name not in vars(self.base) and hasattr(self.base, name):
+                # One of the class is shared with others, and may be drawn from.
+                setattr(self.base, name, copy.deepcopy(getattr(self.base, name)))
         self._branches = branches
         self._state = state
         self._hold = tuple(hold)
@@ -284,6 +289,22 @@ class WorkingCopy:
         self._only = self._live_places[0][0] if whole else None
         self._names_of_only = names
         self._get = itemgetter(*names) if len(names) > 1 else None
+        self._alone = names[0] if names else ""
+
+    def adopt(self, attributes: Sequence[tuple[int, str]]) -> None:
+        """Let these attributes be of the state.
+
+        Parameters
+        ----------
+        attributes : sequence of (int, str)
+            Numbers of layers and names, as `state_attributes` had them.
+        """
+        for number, name in attributes:
+            if not 0 <= number < len(self._layers):
+                raise ValueError(f"the environment has no wrapper number {number}")
+            self._changing.add((number, name))
+            self._read.add((number, name))
+        self.settle()
 
     def probe(self, num_steps: int, actions: Sequence[Any], start: Callable[[], Any]) -> None:
         """Walk at random, to see which attributes change and which are read.
@@ -295,6 +316,7 @@ class WorkingCopy:
         start : callable
             Resets the copy.
         """
+        self._walk_again: Callable[[], None] = lambda: self.probe(num_steps, actions, start)
         rng = np.random.default_rng(0)
         known: dict[tuple[int, str], tuple[Any, int]] = {}
         over = True
@@ -352,7 +374,7 @@ class WorkingCopy:
                     self._constants.append((attributes, name, value))
                 else:
                     self._marks[number, name] = self._mark(value)[0]
-        self._sizes = [len(vars(layer)) for layer in self._layers]
+        self._global_draws = _global_state()
 
     def check_constants(self, thoroughly: bool = False) -> None:
         """Raise NewAttributeError if an attribute changed that did not so far, or was read.
@@ -369,6 +391,8 @@ class WorkingCopy:
                 number = next(i for i, x in enumerate(self._layers) if vars(x) is attributes)
                 found.add((number, name))
         if thoroughly:
+            if _global_state() != self._global_draws:
+                self._refuse_global_draws()
             for (number, name), mark in self._marks.items():
                 if self._mark(vars(self._layers[number]).get(name, _MISSING))[0] != mark:
                     found.add((number, name))
@@ -384,6 +408,37 @@ class WorkingCopy:
         if found or len(self._read) != self.num_read:
             self._changing |= found
             raise NewAttributeError
+
+    def _refuse_global_draws(self) -> NoReturn:
+        """Refuse draws from the generators that all share, naming the call if a walk meets it."""
+        reason = "which cannot be enumerated; steps should draw from self.np_random"
+        modules: Any = (random, np.random)
+        shared_by = [(modules[0], modules[0]._inst), (modules[1], modules[1].mtrand._rand)]
+        before = [
+            (module, name, getattr(module, name))
+            for module, shared in shared_by
+            for name in dir(module)
+            if getattr(getattr(module, name), "__self__", None) is shared
+        ]
+
+        def refusing(module: ModuleType, name: str) -> Callable[..., NoReturn]:
+            def draw(*args: Any, **options: Any) -> NoReturn:
+                call = Call(f"{module.__name__}.{name}", *args)
+                raise CannotEnumerateError(f"{call} draws from what all share, {reason}")
+
+            return draw
+
+        try:
+            for module, name, _ in before:
+                setattr(module, name, refusing(module, name))
+            self._walk_again()
+        finally:
+            for module, name, function in before:
+                setattr(module, name, function)
+        raise CannotEnumerateError(
+            f"{type(self.base).__name__} draws from the generators that all share, of numpy.random "
+            f"or random, {reason}"
+        )
 
     # Reading and restoring.
 
@@ -445,12 +500,10 @@ class WorkingCopy:
         if ended and self._state is not None:
             return key, None
         only = self._only
+        values: tuple[Any, ...]
         if only is not None:
             try:
-                if self._get is None:
-                    values = (only[self._names_of_only[0]],)
-                else:
-                    values = self._get(only)
+                values = (only[self._alone],) if self._get is None else self._get(only)
             except KeyError:
                 values = tuple(only.get(name, _MISSING) for name in self._names_of_only)
         else:
@@ -534,9 +587,7 @@ class WorkingCopy:
         layers = Layers(env, keep_time_limit).objects
         if self._state is not None:
             return self._state(env)
-        values = tuple(
-            vars(layers[number]).get(name, _MISSING) for number, name in self._live
-        )
+        values = tuple(vars(layers[number]).get(name, _MISSING) for number, name in self._live)
         if self._offers_state is not None:
             values += (_state_methods(layers[-1])[0](),)  # type: ignore[index]
         if all(map(is_plain, values)):
@@ -594,7 +645,7 @@ class WorkingCopy:
 
     def _copied(self, values: Any) -> Any:
         memo = {id(layer): layer for layer in self._layers}
-        return copy.deepcopy(values, memo)  # type: ignore[arg-type]
+        return copy.deepcopy(values, memo)
 
     @staticmethod
     def _digest(text: bytes) -> bytes:
@@ -675,9 +726,9 @@ class WorkingCopy:
             attributes = dict(getattr(value, "__dict__", {}))
             for base in kind.__mro__:
                 slots = base.__dict__.get("__slots__", ())
-                for name in (slots,) if isinstance(slots, str) else slots:
-                    if name not in ("__dict__", "__weakref__") and hasattr(value, name):
-                        attributes[name] = getattr(value, name)
+                for slot in (slots,) if isinstance(slots, str) else slots:
+                    if slot not in ("__dict__", "__weakref__") and hasattr(value, slot):
+                        attributes[slot] = getattr(value, slot)
             if not attributes and not hasattr(value, "__dict__"):
                 try:
                     pieces.append(pickle.dumps(value, 5).hex().encode())
@@ -686,9 +737,9 @@ class WorkingCopy:
                         f"the state holds {kind.__name__}, which cannot be looked into; give "
                         "state=, and the environment get_state() and set_state()"
                     )
-            for name in sorted(attributes):
-                pieces.append(name.encode())
-                self._write(attributes[name], pieces, seen, layers)
+            for attribute in sorted(attributes):
+                pieces.append(attribute.encode())
+                self._write(attributes[attribute], pieces, seen, layers)
 
 
 class _Pickler(pickle.Pickler):
@@ -714,6 +765,14 @@ _REMEMBERED: dict[int, Any] = {}
 def _remember(value: Any) -> int:
     _REMEMBERED[id(value)] = value
     return id(value)
+
+
+def _global_state() -> tuple[Any, ...]:
+    """Return where the generators are that all share."""
+    # As a dict, whose words are an array.
+    state: Any = np.random.get_state(legacy=False)  # noqa: NPY002 (whether it was drawn from)
+    words = state["state"]
+    return hash(random.getstate()), words["key"].tobytes(), words["pos"]
 
 
 def _state_methods(base: Any) -> tuple[Callable[[], Any], Callable[[Any], Any]] | None:
@@ -753,12 +812,24 @@ def _generators(
     waiting: list[Any] = list(layers)
     while waiting:
         value = waiting.pop()
-        if id(value) in seen or not hasattr(value, "__dict__") or isinstance(value, _REFERENCES):
+        if (
+            id(value) in seen
+            or not hasattr(value, "__dict__")
+            or (isinstance(value, _REFERENCES) and not isinstance(value, gym.Space))
+        ):
             continue
         seen.add(id(value))
         attributes = vars(value)
+        if isinstance(value, gym.Space):
+            # Actions that a wrapper draws, say.
+            found.append(
+                (attributes, "_np_random", BranchingGenerator(branches), np.random.default_rng(0))
+            )
+            parts = attributes.get("spaces", ())
+            waiting += parts.values() if isinstance(parts, dict) else parts
+            continue
         for name, part in attributes.items():
-            if name == "_np_random":
+            if name == "_np_random" and value is layers[-1]:
                 continue
             if isinstance(part, np.random.Generator):
                 found.append((attributes, name, BranchingGenerator(branches), part))
