@@ -333,7 +333,6 @@ class Exploration:
         TabularizeError
             If there are too many states, or the callback says stop.
         """
-        source = self._source
         while self.num_explored < len(self.order):
             marks = self._marks()
             state = self.order[self.num_explored]
@@ -343,7 +342,7 @@ class Exploration:
             except BaseException:
                 self._back_to(marks)
                 raise
-            source.check(False)
+            self.check(False)
             if self.num_explored % _LOOK_EVERY == 0:
                 if self.num_explored % (20 * _LOOK_EVERY) == 0:
                     self.check()
@@ -354,10 +353,16 @@ class Exploration:
                 self._tell(progress)
         self._tell(progress)
 
-    def check(self) -> None:
-        """Look at everything that should not have changed."""
+    def check(self, thoroughly: bool = True) -> None:
+        """Look at what should not have changed.
+
+        Parameters
+        ----------
+        thoroughly : bool
+            Whether to look into containers and objects as well.
+        """
         try:
-            self._source.check(True)
+            self._source.check(thoroughly)
         except CannotEnumerateError as error:
             raise TabularizeError(str(error)) from None
 
@@ -421,7 +426,7 @@ class Exploration:
                 self.ended.append(ended)
 
     def _explain(self, error: Exception, state: int, action: int) -> NoReturn:
-        self._source.check(False)  # perhaps more belongs to the state than the error would name
+        self.check(False)  # perhaps more belongs to the state than the error would name
         place = f"{self.describe(state)}, action {self._source.actions[action]!r}"
         if isinstance(error, CannotEnumerateError) and not isinstance(error, TabularizeError):
             raise TabularizeError(f"{place}: {error}") from None
