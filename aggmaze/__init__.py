@@ -22,6 +22,8 @@ from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.tabular import TabularEnv
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
+from aggmaze.exploration.exploring import TabularizeError, TabularizeProgress
+from aggmaze.exploration.tabularized import Tabularized, tabularize
 from aggmaze.formats.registry import load_model, save_model
 from aggmaze.grid import Grid, KingGrid
 from aggmaze.grid_worlds import GridWorldRules, grid_world_model
@@ -69,6 +71,9 @@ __all__ = [
     "TabularEnv",
     "TabularMDP",
     "TabularVectorEnv",
+    "TabularizeError",
+    "TabularizeProgress",
+    "Tabularized",
     "TerrainMazeEnv",
     "discretize",
     "grid_world_model",
@@ -77,6 +82,7 @@ __all__ = [
     "load_model",
     "ready_layout",
     "save_model",
+    "tabularize",
 ]
 __version__ = "0.1.0"
 

@@ -28,6 +28,7 @@ _CONTENTS = {
     "aggmaze model 1": "a saved model",
     "aggmaze result 1": "a saved result",
     "aggmaze certificate 1": "a certificate",
+    "aggmaze exploration 1": "an unfinished exploration",
 }
 # Level 1 takes a quarter of the time of zlib's default, and files are hardly larger.
 _COMPRESSION_LEVEL = 1

@@ -1,0 +1,1 @@
+"""Exact models of environments by exhaustive exploration of their own steps."""
