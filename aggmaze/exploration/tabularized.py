@@ -660,18 +660,18 @@ def _model(rows: Rows, initial: Sequence[tuple[int, float]]) -> TabularMDP:
     counts = by_state.copy()
     counts[stays] = 1
     places = np.repeat(rows.ends[stays * num_actions], num_actions)
-    table = np.column_stack(
-        [
-            np.insert(rows.probabilities, places, 1.0),
-            np.insert(rows.following.astype(np.float64), places, np.repeat(stays, num_actions)),
-            np.insert(rows.rewards, places, 0.0),
-            np.insert(rows.ended.astype(np.float64), places, 0.0),
-        ]
-    )
     first = np.zeros(rows.num_states)
     for state, chance in initial:
         first[state] += chance
-    tables = Outcomes(
-        num_actions, counts.reshape(-1), table, "state {}, action {}", "reward"
-    ).tables(first)
-    return TabularMDP(**tables).validate()
+    outcomes = Outcomes("state {}, action {}", "reward", num_states=rows.num_states)
+    states, actions = np.divmod(np.arange(counts.size), num_actions)
+    outcomes.append(
+        states,
+        actions,
+        counts.reshape(-1),
+        np.insert(rows.probabilities, places, 1.0),
+        np.insert(rows.following, places, np.repeat(stays, num_actions)),
+        np.insert(rows.rewards, places, 0.0),
+        np.insert(rows.ended, places, False),
+    )
+    return TabularMDP(**outcomes.tables(rows.num_states, num_actions, first)).validate()

@@ -239,6 +239,8 @@ def system_tables(
         "initial": initial,
         "outcome_costs": outcome_costs,
         "num_added_states": added,
+        "state_names": None,
+        "action_names": None,
     }
 
 
