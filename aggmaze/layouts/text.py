@@ -76,14 +76,18 @@ def layout_from_text(text: str) -> tuple[Layout, int | None]:
     """
     if not isinstance(text, str):
         raise TypeError(f"a maze as text must be a str, got {type(text).__name__}")
-    cells = cells_from_text(text, walls=_WALLS, blocks=_BLOCKS)
+    cells = cells_from_text(
+        text, walls=_WALLS, blocks=_BLOCKS, hint="GridWorld-v0 takes holes, lava and signs of yours"
+    )
     blocked = cells.codes == ord("#")
     goals, starts = (np.argwhere(_among(cells.codes, signs)) for signs in (_GOAL, _START))
     if len(goals) == 0:
         raise ValueError("the maze has no goal: write G into one of its free cells")
     if len(goals) > 1:
         first, second = (cells.place(*goal) for goal in goals[:2])
-        raise ValueError(f"{second}: a second goal; the first is at {first}")
+        raise ValueError(
+            f"{second}: a second goal; the first is at {first}; GridWorld-v0 takes several"
+        )
     if len(starts) > 1:
         first, second = (cells.place(*start) for start in starts[:2])
         raise ValueError(f"{second}: a second start (S or A); the first is at {first}")
@@ -153,7 +157,7 @@ class TextCells:
             )
 
 
-def cells_from_text(text: str, *, walls: str, blocks: str) -> TextCells:
+def cells_from_text(text: str, *, walls: str, blocks: str, hint: str) -> TextCells:
     """Read the cells and the walls of a text in either form, whatever its signs mean.
 
     Parameters
@@ -161,13 +165,15 @@ def cells_from_text(text: str, *, walls: str, blocks: str) -> TextCells:
     text : str
     walls, blocks : str
         The characters that may stand in a text of each form.
+    hint : str
+        What is said besides of a character that is none of these.
 
     Raises
     ------
     ValueError
         If it is not a maze.
     """
-    source = _Source.of(text)
+    source = _Source.of(text, hint)
     signs_of_walls, signs_of_blocks = (sum(map(text.count, signs)) for signs in ("+-|", "#."))
     if signs_of_walls > signs_of_blocks:
         cells, passages = _read_walls(source, walls)
@@ -316,14 +322,17 @@ class _Source:
         As given but for blank lines at the ends and common indentation.
     line, column : int
         Where the first character of ``lines`` stands in the text, both from 1.
+    hint : str
+        What is said besides of a character that means nothing.
     """
 
     lines: list[str]
     line: int
     column: int
+    hint: str
 
     @classmethod
-    def of(cls, text: str) -> _Source:
+    def of(cls, text: str, hint: str) -> _Source:
         """Cut off what is forgiven, and refuse tabs and empty text."""
         lines = text.replace("\r\n", "\n").split("\n")
         if "\t" in text:
@@ -337,7 +346,7 @@ class _Source:
             raise ValueError("the text is empty: a maze needs at least two cells")
         margin = min(len(lines[k]) - len(lines[k].lstrip(" ")) for k in filled)
         kept = [line[margin:] for line in lines[filled[0] : filled[-1] + 1]]
-        return cls(kept, filled[0] + 1, margin + 1)
+        return cls(kept, filled[0] + 1, margin + 1, hint)
 
     def place(self, row: int, column: int) -> str:
         """Say where in the text a character of ``lines`` stands."""
@@ -362,7 +371,8 @@ class _Source:
             row, column = (int(index) for index in unknown[0])
             raise ValueError(
                 f"{self.place(row, column)}: {lines[row][column]!r} is not among the characters "
-                f"of a maze {form}: {' '.join(allowed.replace(' ', ''))} and space"
+                f"of a maze {form}: {' '.join(allowed.replace(' ', ''))} and space; "
+                f"{self.hint}"
             )
         return codes
 

@@ -104,7 +104,12 @@ class GridWorld:
         table = table_of_signs(signs)
         text = text_of(source, table)
         known = "".join(dict.fromkeys(FREE + BLOCKED + STARTS + "A*" + "".join(table)))
-        read = cells_from_text(text, walls="+-|" + known.replace(".", ""), blocks=known)
+        read = cells_from_text(
+            text,
+            walls="+-|" + known.replace(".", ""),
+            blocks=known,
+            hint="signs= says what others mean",
+        )
         codes = read.codes.copy()
         for sign, meant in SAME_AS.items():
             if sign not in table:
