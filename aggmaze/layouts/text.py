@@ -32,7 +32,9 @@ line are forgiven.  In blocks, a column or a line of free cells at the edge is b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,23 +42,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_choice, check_integer
+from aggmaze.files import readable_file
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout, open_passages
 
 FORMS = ("walls", "blocks")
+#: How the names of files with a maze as text end, where the name is all that is given.
+SUFFIXES = (".txt", ".map")
 
 _START, _GOAL = "SA", "G*"
 _WALLS = "+-| #" + _START + _GOAL + "0123456789"
 _BLOCKS = "#. " + _START + _GOAL
 
 
-def layout_from_text(text: str) -> tuple[Layout, int | None]:
+def layout_from_text(text: str | os.PathLike[str]) -> tuple[Layout, int | None]:
     """Read a maze from text in either form.
 
     Parameters
     ----------
-    text : str
-        Lines as the module's documentation describes them.
+    text : str or path
+        Lines as the module's documentation describes them, or the file that holds them: a path, or
+        a name that ends in .txt or .map.
 
     Returns
     -------
@@ -73,7 +79,13 @@ def layout_from_text(text: str) -> tuple[Layout, int | None]:
     ValueError
         If it is not a maze, or one in which a free cell does not reach the goal.  Line and column,
         both from 1, are where the text given has the fault.
+    OSError
+        If a file cannot be read.
     """
+    if names_file(text):
+        lines = read_text(text)
+        with naming(text):
+            return layout_from_text(lines)
     if not isinstance(text, str):
         raise TypeError(f"a maze as text must be a str, got {type(text).__name__}")
     cells = cells_from_text(
@@ -102,6 +114,34 @@ def layout_from_text(text: str) -> tuple[Layout, int | None]:
     )
     cells.refuse_lost(layout.free() & ~layout.reaches_goal(), "the goal cannot be reached")
     return layout, cells.state(*starts[0]) if len(starts) else None
+
+
+def names_file(source: object) -> bool:
+    """Return whether a layout is the path of a file: a path, or a name as those of maps."""
+    if isinstance(source, os.PathLike):
+        return True
+    return isinstance(source, str) and source.endswith(SUFFIXES) and "\n" not in source
+
+
+def read_text(path: Any) -> str:
+    """Read a file with a maze as text.
+
+    Raises
+    ------
+    OSError, ValueError
+        If it cannot be read, or is not text.
+    """
+    with readable_file(path, "a maze as text") as file:
+        return file.read().decode("utf-8-sig")
+
+
+@contextmanager
+def naming(path: Any) -> Iterator[None]:
+    """Begin what a ValueError says of a text with the file that it is from."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)}: {error}") from None
 
 
 @dataclass(frozen=True)
