@@ -12,7 +12,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
 from aggmaze.checks import did_you_mean
-from aggmaze.layouts.worlds import names_file, read_text
+from aggmaze.layouts.text import names_file, read_text
 
 #: What environments mean to raise where an argument is wrong.
 _REFUSALS = (ValueError, OSError, ModuleNotFoundError, MemoryError, gym.error.Error)

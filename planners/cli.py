@@ -25,7 +25,7 @@ import aggmaze
 from aggmaze.checks import check_choice, check_integer
 from aggmaze.env_settings import make_env, parse_settings
 from aggmaze.formats import registry
-from aggmaze.layouts.worlds import SUFFIXES
+from aggmaze.layouts.text import SUFFIXES
 from aggmaze.models.model import Model
 from aggmaze.play import play
 from planners.adapters import as_model

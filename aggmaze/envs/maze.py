@@ -15,7 +15,6 @@ from aggmaze.envs.layout_env import LayoutEnv
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout, position
 from aggmaze.layouts.text import layout_from_text
-from aggmaze.layouts.worlds import names_file, naming, read_text
 from aggmaze.memory import check_memory
 from aggmaze.models.moves import MoveMDP
 from aggmaze.recipes import MazeOptions, maze_model, start_distribution
@@ -170,14 +169,9 @@ def make_plan(
     """
     grid = Grid(shape)
     if layout is not None:
-        if names_file(layout):
-            text = read_text(layout)
-            with naming(layout):
-                read, start = layout_from_text(text)
-        elif isinstance(layout, str):
-            read, start = layout_from_text(layout)
-        else:
+        if not isinstance(layout, str | os.PathLike):
             raise TypeError(f"layout must be a maze as text, or None, got {type(layout).__name__}")
+        read, start = layout_from_text(layout)
         if grid.shape not in (default_shape, read.grid.shape):
             raise ValueError(
                 f"shape {grid.shape} differs from that of the layout, {read.grid.shape}; a layout "

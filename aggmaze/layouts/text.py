@@ -32,7 +32,9 @@ line are forgiven.  In blocks, a column or a line of free cells at the edge is b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,23 +42,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_choice, check_integer
+from aggmaze.files import readable_file
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout, open_passages
 
 FORMS = ("walls", "blocks")
+#: How the names of files with a maze as text end, where the name is all that is given.
+SUFFIXES = (".txt", ".map")
 
 _START, _GOAL = "SA", "G*"
 _WALLS = "+-| #" + _START + _GOAL + "0123456789"
 _BLOCKS = "#. " + _START + _GOAL
 
 
-def layout_from_text(text: str) -> tuple[Layout, int | None]:
+def layout_from_text(text: str | os.PathLike[str]) -> tuple[Layout, int | None]:
     """Read a maze from text in either form.
 
     Parameters
     ----------
-    text : str
-        Lines as the module's documentation describes them.
+    text : str or path
+        Lines as the module's documentation describes them, or the file that holds them: a path, or
+        a name that ends in .txt or .map.
 
     Returns
     -------
@@ -73,17 +79,27 @@ def layout_from_text(text: str) -> tuple[Layout, int | None]:
     ValueError
         If it is not a maze, or one in which a free cell does not reach the goal.  Line and column,
         both from 1, are where the text given has the fault.
+    OSError
+        If a file cannot be read.
     """
+    if names_file(text):
+        lines = read_text(text)
+        with naming(text):
+            return layout_from_text(lines)
     if not isinstance(text, str):
         raise TypeError(f"a maze as text must be a str, got {type(text).__name__}")
-    cells = cells_from_text(text, walls=_WALLS, blocks=_BLOCKS)
+    cells = cells_from_text(
+        text, walls=_WALLS, blocks=_BLOCKS, hint="GridWorld-v0 takes holes, lava and signs of yours"
+    )
     blocked = cells.codes == ord("#")
     goals, starts = (np.argwhere(_among(cells.codes, signs)) for signs in (_GOAL, _START))
     if len(goals) == 0:
         raise ValueError("the maze has no goal: write G into one of its free cells")
     if len(goals) > 1:
         first, second = (cells.place(*goal) for goal in goals[:2])
-        raise ValueError(f"{second}: a second goal; the first is at {first}")
+        raise ValueError(
+            f"{second}: a second goal; the first is at {first}; GridWorld-v0 takes several"
+        )
     if len(starts) > 1:
         first, second = (cells.place(*start) for start in starts[:2])
         raise ValueError(f"{second}: a second start (S or A); the first is at {first}")
@@ -98,6 +114,34 @@ def layout_from_text(text: str) -> tuple[Layout, int | None]:
     )
     cells.refuse_lost(layout.free() & ~layout.reaches_goal(), "the goal cannot be reached")
     return layout, cells.state(*starts[0]) if len(starts) else None
+
+
+def names_file(source: object) -> bool:
+    """Return whether a layout is the path of a file: a path, or a name as those of maps."""
+    if isinstance(source, os.PathLike):
+        return True
+    return isinstance(source, str) and source.endswith(SUFFIXES) and "\n" not in source
+
+
+def read_text(path: Any) -> str:
+    """Read a file with a maze as text.
+
+    Raises
+    ------
+    OSError, ValueError
+        If it cannot be read, or is not text.
+    """
+    with readable_file(path, "a maze as text") as file:
+        return file.read().decode("utf-8-sig")
+
+
+@contextmanager
+def naming(path: Any) -> Iterator[None]:
+    """Begin what a ValueError says of a text with the file that it is from."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -153,7 +197,7 @@ class TextCells:
             )
 
 
-def cells_from_text(text: str, *, walls: str, blocks: str) -> TextCells:
+def cells_from_text(text: str, *, walls: str, blocks: str, hint: str) -> TextCells:
     """Read the cells and the walls of a text in either form, whatever its signs mean.
 
     Parameters
@@ -161,13 +205,15 @@ def cells_from_text(text: str, *, walls: str, blocks: str) -> TextCells:
     text : str
     walls, blocks : str
         The characters that may stand in a text of each form.
+    hint : str
+        What is said besides of a character that is none of these.
 
     Raises
     ------
     ValueError
         If it is not a maze.
     """
-    source = _Source.of(text)
+    source = _Source.of(text, hint)
     signs_of_walls, signs_of_blocks = (sum(map(text.count, signs)) for signs in ("+-|", "#."))
     if signs_of_walls > signs_of_blocks:
         cells, passages = _read_walls(source, walls)
@@ -316,14 +362,17 @@ class _Source:
         As given but for blank lines at the ends and common indentation.
     line, column : int
         Where the first character of ``lines`` stands in the text, both from 1.
+    hint : str
+        What is said besides of a character that means nothing.
     """
 
     lines: list[str]
     line: int
     column: int
+    hint: str
 
     @classmethod
-    def of(cls, text: str) -> _Source:
+    def of(cls, text: str, hint: str) -> _Source:
         """Cut off what is forgiven, and refuse tabs and empty text."""
         lines = text.replace("\r\n", "\n").split("\n")
         if "\t" in text:
@@ -337,7 +386,7 @@ class _Source:
             raise ValueError("the text is empty: a maze needs at least two cells")
         margin = min(len(lines[k]) - len(lines[k].lstrip(" ")) for k in filled)
         kept = [line[margin:] for line in lines[filled[0] : filled[-1] + 1]]
-        return cls(kept, filled[0] + 1, margin + 1)
+        return cls(kept, filled[0] + 1, margin + 1, hint)
 
     def place(self, row: int, column: int) -> str:
         """Say where in the text a character of ``lines`` stands."""
@@ -362,7 +411,8 @@ class _Source:
             row, column = (int(index) for index in unknown[0])
             raise ValueError(
                 f"{self.place(row, column)}: {lines[row][column]!r} is not among the characters "
-                f"of a maze {form}: {' '.join(allowed.replace(' ', ''))} and space"
+                f"of a maze {form}: {' '.join(allowed.replace(' ', ''))} and space; "
+                f"{self.hint}"
             )
         return codes
 

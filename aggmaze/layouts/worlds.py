@@ -7,8 +7,7 @@ What the signs mean is said in `aggmaze.layouts.signs`, and the two forms of tex
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,18 +16,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.arrays import own
 from aggmaze.checks import check_choice
-from aggmaze.files import readable_file
 from aggmaze.grid import KingGrid
 from aggmaze.layouts.layout import Layout, position
 from aggmaze.layouts.signs import BLOCKED, FREE, SAME_AS, STARTS, Cell, table_of_signs
-from aggmaze.layouts.text import TextCells, cells_from_text, layout_to_text, to_states
+from aggmaze.layouts.text import (
+    TextCells,
+    cells_from_text,
+    layout_to_text,
+    names_file,
+    naming,
+    read_text,
+    to_states,
+)
 
 #: How one may move: along the axes, as a king in chess does, or as that or not at all.
 MOVES = ("four", "king", "king_or_stay")
 #: What becomes of free cells from which no end can be reached.
 UNREACHABLE = ("refuse", "allow", "block")
-#: How the names of files with a maze as text end, where the name is all that is given.
-SUFFIXES = (".txt", ".map")
 
 #: Text, lines, an array of 0 and 1 or of characters, or the path of a file with text.
 Source = str | os.PathLike[str] | Sequence[Any] | NDArray[Any]
@@ -104,7 +108,12 @@ class GridWorld:
         table = table_of_signs(signs)
         text = text_of(source, table)
         known = "".join(dict.fromkeys(FREE + BLOCKED + STARTS + "A*" + "".join(table)))
-        read = cells_from_text(text, walls="+-|" + known.replace(".", ""), blocks=known)
+        read = cells_from_text(
+            text,
+            walls="+-|" + known.replace(".", ""),
+            blocks=known,
+            hint="signs= says what others mean",
+        )
         codes = read.codes.copy()
         for sign, meant in SAME_AS.items():
             if sign not in table:
@@ -221,34 +230,6 @@ def text_of(source: Any, table: Mapping[str, Any] | None = None) -> str:
         "layout must be a maze as text, its lines, an array of 0 and 1 or of characters, or the "
         f"path of a file, got {type(source).__name__}"
     )
-
-
-def names_file(source: object) -> bool:
-    """Return whether a layout is the path of a file: a path, or a name as those of maps."""
-    if isinstance(source, os.PathLike):
-        return True
-    return isinstance(source, str) and source.endswith(SUFFIXES) and "\n" not in source
-
-
-def read_text(path: Any) -> str:
-    """Read a file with a maze as text.
-
-    Raises
-    ------
-    OSError, ValueError
-        If it cannot be read, or is not text.
-    """
-    with readable_file(path, "a maze as text") as file:
-        return file.read().decode("utf-8-sig")
-
-
-@contextmanager
-def naming(path: Any) -> Iterator[None]:
-    """Begin what a ValueError says of a text with the file that it is from."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{os.fspath(path)}: {error}") from None
 
 
 def _text_of_array(source: ArrayLike) -> str:

@@ -395,3 +395,14 @@ def test_large_maps_are_arrays_all_along() -> None:
             found = outcomes_of(model, int(index), action)
             assert_same(found, reference.outcomes(cell, move))
     assert aggmaze.GridWorldEnv(cells, signs=TABLE, unreachable="allow").layout.grid.num_states
+
+
+def test_rooms_without_an_end_cost_without_limit() -> None:
+    """Whoever is shut in pays for ever; the others pay their distance."""
+    world = GridWorld.read("S.G#..", {"G": -1}, unreachable="allow")
+    for rules in ({"step_cost": 1.0}, {"step_cost": 1.0, "bumps": "masked"}):
+        model = grid_world_model(world, GridWorldRules(**rules))
+        result = planners.solve(model, gamma=1)
+        assert result.values.tolist() == [2.0, 1.0, 0.0, 0.0, INF, INF]
+        discounted = planners.solve(model, gamma=0.5, atol=1e-12).values
+        np.testing.assert_allclose(discounted, [1.5, 1, 0, 0, 2, 2], atol=1e-11)

@@ -129,6 +129,9 @@ class TestRead:
         path.write_text("S.\n.G\n", encoding="utf-8-sig")
         for given_as in (path, str(path)):
             assert signs_of(GridWorld.read(given_as)) == ["..", ".G"]
+        for given_as in (path, str(path)):
+            layout, start = aggmaze.layout_from_text(given_as)
+            assert (layout.goal, start) == (2, 1)
         for env_id in ("StandardMaze-v0", "TerrainMaze-v0", "NDMaze-v0", "GridWorld-v0"):
             for given_as in (path, str(path)):
                 env: Any = gym.make(env_id, layout=given_as).unwrapped
