@@ -64,6 +64,7 @@ class TestOwn:
         assert found.model.num_actions == 3
         assert found.problem.action_names == ("-0.3", "0", "0.3")
         assert found.method == method
+        assert planners.as_model(found) is found.model
         assert found.action_of(2) == 0.3
         walked = planners.rollout(Slide(), found.policy(result.policy), episodes=50, seed=0)
         assert walked.successes.all()
