@@ -302,7 +302,7 @@ BAD: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
         "CartPole-v1",
         {"low": None, "high": None, "actions": None},
         TypeError,
-        "physics of CartPoleEnv are not known here, those of MountainCar-v0",
+        "CartPole in cells is aggmaze.DiscretizedCartPole",
     ),
 ]
 
