@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import VectorEnv
 
+from aggmaze.cells.discretize import Discretization
 from aggmaze.checks import is_real
 from aggmaze.env_model import env_model
 from aggmaze.formats.discrete_dp import is_discrete_dp
@@ -30,10 +31,10 @@ def as_model(source: Any) -> Model:
         A `TabularMDP`, `MoveMDP` or `EventMDP`; an environment that offers ``transition_model()``,
         or a table ``P`` as Gymnasium's toy-text environments do, possibly under wrappers; a
         `TabularVectorEnv`, as ``gymnasium.make_vec`` makes it, possibly under wrappers of
-        `aggmaze.wrappers.vector`; such a ``P``, in dicts, where states and actions may have any
-        names, or in lists; a tuple ``(P, R)`` of transition matrices, or one of shape (S*A, S), and
-        rewards, as `TabularMDP.from_mdptoolbox` takes them; or QuantEcon's ``DiscreteDP``, whose
-        ``beta`` is not read.
+        `aggmaze.wrappers.vector`; what `aggmaze.discretize` returns; such a ``P``, in dicts, where
+        states and actions may have any names, or in lists; a tuple ``(P, R)`` of transition
+        matrices, or one of shape (S*A, S), and rewards, as `TabularMDP.from_mdptoolbox` takes them;
+        or QuantEcon's ``DiscreteDP``, whose ``beta`` is not read.
 
     Raises
     ------
@@ -47,6 +48,8 @@ def as_model(source: Any) -> Model:
     """
     if isinstance(source, TabularMDP | MoveMDP | EventMDP):
         return source.validate()
+    if isinstance(source, Discretization):
+        return source.model.validate()
     if isinstance(source, gym.Env):
         return env_model(source)
     if isinstance(source, VectorEnv) and hasattr(type(source), "transition_model"):

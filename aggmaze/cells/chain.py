@@ -19,7 +19,7 @@ from aggmaze.models.tabular import TabularMDP
 #: Points advanced at a time: few enough to stay in cache, enough to pay for the calls.
 BLOCK = 2**17
 # About what a cell takes for each action while a model is made, and for each corner of it.
-_BYTES_PER_ACTION = 750
+_BYTES_PER_ACTION = 900
 _BYTES_PER_CORNER = 80
 # What a point takes while it is advanced.
 _BYTES_PER_POINT = 250

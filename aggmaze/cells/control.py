@@ -17,7 +17,13 @@ from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.classic_control import AcrobotEnv, MountainCarEnv, PendulumEnv, pendulum
+from gymnasium.envs.classic_control import (
+    AcrobotEnv,
+    CartPoleEnv,
+    MountainCarEnv,
+    PendulumEnv,
+    pendulum,
+)
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.cells.cells import check_box
@@ -47,6 +53,8 @@ class ControlProblem(Problem):
     #: Bins with which policies do well, and the method that does better with them.
     default_bins: ClassVar[tuple[int, ...]]
     default_method: ClassVar[str] = "interpolate"
+    #: What `of` takes beside an environment.
+    options: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def constants_of(cls, env: Any) -> tuple[tuple[str, Any], ...]:
@@ -179,6 +187,7 @@ class Acrobot(ControlProblem):
         "book_or_nips",
     )
     default_bins = (12, 12, 15, 15)
+    options = ("limits",)
     #: Speeds that a policy which swings up seldom leaves.
     default_limits = (6.0, 10.0)
 
@@ -312,6 +321,7 @@ class Pendulum(ControlProblem):
     env_id = "Pendulum-v1"
     names = ("max_speed", "max_torque", "dt", "g", "m", "l")
     default_bins = (101, 81)
+    options = ("num_torques",)
 
     @classmethod
     def of(cls, env: Any, num_torques: int = 7) -> Self:
@@ -408,11 +418,17 @@ def problem_of(env: Any, **options: Any) -> ControlProblem:
     Raises
     ------
     TypeError
-        If it is none of them.
+        If it is none of them, or has no such option.
     """
     for kind in PROBLEMS:
         if isinstance(env, kind.env_class):
+            for name in options:
+                if name not in kind.options:
+                    allowed = ", ".join(kind.options) or "none"
+                    raise TypeError(f"{kind.env_id} has no option {name!r}; allowed: {allowed}")
             return kind.of(env, **options)
+    if isinstance(env, CartPoleEnv):
+        raise TypeError("CartPole in cells is aggmaze.DiscretizedCartPole, which wraps it")
     known = ", ".join(kind.env_id for kind in PROBLEMS)
     raise TypeError(
         f"the physics of {type(env).__name__} are not known here, those of {known} are: give its "

@@ -162,8 +162,8 @@ class DiscretizedMountainCarEnv(DiscretizedEnv):
     starts, with `render_mode="ansi"`:
 
     ```text
-    position   -1.20 |..............A.........................| 0.60   -0.550
-    velocity   -0.07 |...................A....................| 0.07   -0.001
+    position   -1.20 |................A.......................| 0.60   -0.474
+    velocity   -0.07 |....................A...................| 0.07    0.001
     ```
 
     ## Action Space
@@ -361,8 +361,8 @@ class DiscretizedPendulumEnv(DiscretizedEnv):
     same model and its torques.  As it may start, with `render_mode="ansi"`:
 
     ```text
-    angle              -3.14 |...............A........................| 3.14   -0.778
-    angular velocity   -8.00 |......................A.................| 8.00    0.800
+    angle              -3.14 |.........................A..............| 3.14    0.840
+    angular velocity   -8.00 |..................A.....................| 8.00   -0.400
     ```
 
     ## Action Space

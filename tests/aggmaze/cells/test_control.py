@@ -8,7 +8,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.envs.classic_control import AcrobotEnv, CartPoleEnv, MountainCarEnv, PendulumEnv
+from gymnasium.envs.classic_control import (
+    AcrobotEnv,
+    CartPoleEnv,
+    Continuous_MountainCarEnv,
+    MountainCarEnv,
+    PendulumEnv,
+)
 from numpy.typing import NDArray
 
 from aggmaze.cells.control import PROBLEMS, Acrobot, MountainCar, Pendulum, problem_of
@@ -160,7 +166,21 @@ class Own(MountainCarEnv):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: problem_of(CartPoleEnv()), TypeError, "physics of CartPoleEnv are not known"),
+        (
+            lambda: problem_of(CartPoleEnv()),
+            TypeError,
+            "CartPole in cells is aggmaze.DiscretizedCart",
+        ),
+        (
+            lambda: problem_of(Continuous_MountainCarEnv()),
+            TypeError,
+            "MountainCarEnv are not known",
+        ),
+        (
+            lambda: problem_of(MountainCarEnv(), limits=(1, 1)),
+            TypeError,
+            "MountainCar-v0 has no option 'limits'; allowed: none",
+        ),
         (lambda: problem_of(Own()), ValueError, "Own has a step of its own"),
         (
             lambda: problem_of(changed(AcrobotEnv(), torque_noise_max=0.5)),

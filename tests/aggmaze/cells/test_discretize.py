@@ -64,6 +64,7 @@ class TestOwn:
         assert found.model.num_actions == 3
         assert found.problem.action_names == ("-0.3", "0", "0.3")
         assert found.method == method
+        assert planners.as_model(found) is found.model
         assert found.action_of(2) == 0.3
         walked = planners.rollout(Slide(), found.policy(result.policy), episodes=50, seed=0)
         assert walked.successes.all()
@@ -301,7 +302,7 @@ BAD: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
         "CartPole-v1",
         {"low": None, "high": None, "actions": None},
         TypeError,
-        "physics of CartPoleEnv are not known here, those of MountainCar-v0",
+        "CartPole in cells is aggmaze.DiscretizedCartPole",
     ),
 ]
 
