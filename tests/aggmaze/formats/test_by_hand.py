@@ -158,6 +158,18 @@ class TestTheSameModel:
         assert named.state_names == tuple(names)
         assert named.action_names == tuple(moves)
 
+    @given(sketches(), st.integers(1, 5))
+    @settings(max_examples=60, deadline=None)
+    def test_looked_at_in_pieces(self, sketch: Sketch, size: int) -> None:
+        expected = content(by_function(sketch))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("aggmaze.models.tabular._ENTRIES_AT_ONCE", size)
+            patch.setattr("aggmaze.formats.functions._AT_ONCE", size)
+            patch.setattr("aggmaze.formats.functions._FIRST_ROWS", size)
+            patch.setattr("aggmaze.formats.functions._NUMBERS_AT_ONCE", size)
+            assert content(by_function(sketch)) == expected
+            assert content(in_batches(sketch)) == expected
+
     @given(sketches())
     @settings(max_examples=100, deadline=None)
     def test_actions_of_a_state(self, sketch: Sketch) -> None:
