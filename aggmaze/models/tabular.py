@@ -498,7 +498,8 @@ class TabularMDP(FiniteMDP):
         Parameters
         ----------
         P : array_like, shape (A, S, S), sequence of A matrices (S, S), or one matrix (S*A, S)
-            An array (S, A, S) is recognised by its shape.
+            An array (S, A, S) is recognised by its shape.  One matrix is taken if it means the
+            same in both orders of rows, as with a single action.
         R : array_like, shape (S, A) or (S,), or in the form of P
             Rewards; as in `from_matrices`, with -inf where an action is unavailable.
         terminal, initial, state_names, action_names : optional
