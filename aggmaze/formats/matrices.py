@@ -259,7 +259,8 @@ def _order_of(P: NDArray[Any], R: Any) -> Order:
 def _refuse_two_orders(P: Any) -> None:
     """Refuse one matrix of all rows whose order nothing tells."""
     by_state, by_action = (_one_matrix(P, order) for order in _ORDERS)
-    if sp.csr_array(by_state != by_action).nnz:
+    differing: Any = by_state != by_action
+    if differing.nnz:
         raise ValueError(
             f"P of shape {P.shape} may list its rows state by state (s*A + a) or action by action "
             "(a*S + s), with different results; say which it is: TabularMDP.from_matrices(P, "
