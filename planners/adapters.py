@@ -33,8 +33,8 @@ def as_model(source: Any) -> Model:
         `TabularVectorEnv`, as ``gymnasium.make_vec`` makes it, possibly under wrappers of
         `aggmaze.wrappers.vector`; what `aggmaze.discretize` returns; such a ``P``, in dicts, where
         states and actions may have any names, or in lists; a tuple ``(P, R)`` of transition
-        matrices, or one of shape (S*A, S), and rewards, as `TabularMDP.from_mdptoolbox` takes them;
-        or QuantEcon's ``DiscreteDP``, whose ``beta`` is not read.
+        matrices and rewards, as `TabularMDP.from_mdptoolbox` takes them; or QuantEcon's
+        ``DiscreteDP``, whose ``beta`` is not read.
 
     Raises
     ------
