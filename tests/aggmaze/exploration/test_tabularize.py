@@ -1088,3 +1088,24 @@ def test_a_reset_into_a_state_that_was_not_explored_is_refused() -> None:
     found = tabularize(Anywhere(), state=lambda env: env.unwrapped.place)
     with pytest.raises(ValueError, match="not explored"):
         found.reset(options={"at": 9})
+
+
+def test_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every example but Blackjack, which has a test of its own, prints what the page says."""
+    page = Path(__file__).parents[3] / "docs" / "models" / "tabularize.md"
+    names: dict[str, Any] = {}
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+    run = [block for block in blocks if "Blackjack" not in block]
+    assert len(run) == len(blocks) - 1 >= 4
+    for block in run:
+        exec(block, names)
+    printed = capsys.readouterr().out
+    for expected in (
+        "TabularMDP(16 states, 4 actions, 5 terminal, 148 transitions)",
+        "reset: uniform(-0.6, -0.4) in",
+        "(0, 24)",
+        "13.97",
+        "P[17][0] says 0",
+    ):
+        assert expected in printed
