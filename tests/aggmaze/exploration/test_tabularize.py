@@ -326,6 +326,42 @@ def test_a_wrapper_that_changes_rewards_counts() -> None:
     assert values[0] == pytest.approx(13 / 2, abs=1e-6)
 
 
+def test_a_wrapper_that_changes_the_start_counts() -> None:
+    class StartsAt(gym.Wrapper[Any, Any, Any, Any]):
+        def reset(self, **options: Any) -> Any:
+            _, info = self.env.reset(**options)
+            self.unwrapped.place = 2  # type: ignore[attr-defined]
+            return 2, info
+
+    found = tabularize(StartsAt(Walk()))
+    assert found.states[int(np.argmax(found.model.initial))] == 2
+    assert planners.solve(found, gamma=1).values[found.state_of(2)] == pytest.approx(2.0)
+
+
+def test_wrappers_that_change_observations_do_not_count() -> None:
+    env = gym.wrappers.TransformObservation(
+        Walk(), lambda seen: -seen, spaces.Discrete(9, start=-8)
+    )
+    stacked = gym.wrappers.FrameStackObservation(Walk(), 3)
+    for one in (env, stacked, gym.wrappers.RecordEpisodeStatistics(stacked)):
+        found = tabularize(one)
+        assert found.states == [0, 1, 2, 3, 4]
+        assert found.reset()[1]["state"] == 0
+
+
+def test_a_wrapper_that_rewards_by_observations_of_another_counts() -> None:
+    """Frames of the last two places: the reward is how far it went."""
+
+    class Went(gym.Wrapper[Any, Any, Any, Any]):
+        def step(self, action: Any) -> Any:
+            frames, _, *rest = self.env.step(action)
+            return frames, -float(abs(int(frames[1]) - int(frames[0]))), *rest
+
+    found = tabularize(Went(gym.wrappers.FrameStackObservation(Walk(), 2)))
+    assert planners.solve(found, gamma=1).values[0] == pytest.approx(4.0, abs=1e-6)
+    assert len(found.states) > 5
+
+
 def test_a_wrapper_that_draws_actions_of_the_space() -> None:
     class Sometimes(gym.ActionWrapper[Any, Any, Any]):
         def action(self, action: Any) -> Any:
