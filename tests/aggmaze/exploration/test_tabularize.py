@@ -458,6 +458,23 @@ def test_what_is_read_is_in_the_state_however_late() -> None:
     assert planners.solve(found, gamma=1).values[0] == pytest.approx(4.0, abs=1e-6)
 
 
+def test_an_episode_that_may_end_anywhere() -> None:
+    """Ends are one more state where others go on from the same place; 1/2 ends each step."""
+
+    class Dies(Walk):
+        def step(self, action: Any) -> Any:
+            observation, reward, ended, *rest = super().step(action)
+            return observation, reward, ended or self.np_random.random() < 0.5, *rest
+
+    found = tabularize(Dies())
+    assert found.model.num_listed_states == 5
+    assert found.model.num_added_states == 1
+    result = planners.solve(found, gamma=1)
+    # 1 + 1/2 (1 + 1/2 (1 + 1/2 1)) on the way to the end.
+    assert result.values[:4] == pytest.approx([1.875, 1.75, 1.5, 1.0], abs=1e-6)
+    assert not planners.rollout(found, result, episodes=200).broken
+
+
 def test_states_of_arrays_lists_and_objects() -> None:
     """Lights out on a ring of 4: 16 states, from all of which the dark is reached in 4 moves."""
 
