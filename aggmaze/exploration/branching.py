@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 
 # Uniform numbers of float64 are multiples of this: what is narrower by rounding does not happen.
 _RESOLUTION = 2.0**-52
+# Draws of one run, after which it is taken to go on for ever.
+_MOST_DRAWS = 10_000
 # What the shares of a `choice` may miss 1 by, as numpy has it.
 _SUM_TOLERANCE = 1.5e-8
 _ROOM = str(Path(__file__).parent)
@@ -97,6 +99,11 @@ class Branches:
         depth = self._depth
         self._depth = depth + 1
         if depth == len(self._choices):
+            if depth >= _MOST_DRAWS:
+                self.refuse(
+                    f"{Call('draw')} is number {depth:,} of one run: draws that are made again "
+                    "until one suits have no end to their outcomes"
+                )
             self._choices.append(0)
             self._shares.append(shares)
             self.probability *= shares[0]
@@ -526,7 +533,13 @@ class BranchingGenerator(np.random.Generator):
         return [self] * n_children
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
-        """Return uniform numbers without a value."""
+        """Return uniform numbers without a value.
+
+        Parameters
+        ----------
+        size, dtype, out
+            As numpy's.
+        """
         if size is None and out is None:
             return Uniform(_Source(self._branches, Call("random")))
         if out is not None:
@@ -537,7 +550,13 @@ class BranchingGenerator(np.random.Generator):
         return result
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
-        """Return uniform numbers without a value, between two bounds."""
+        """Return uniform numbers without a value, between two bounds.
+
+        Parameters
+        ----------
+        low, high, size
+            As numpy's.
+        """
         call = Call("uniform", low, high) if size is None else Call("uniform", low, high, size)
         if size is None and np.ndim(low) == 0 and np.ndim(high) == 0:
             below = float(low)
@@ -563,7 +582,13 @@ class BranchingGenerator(np.random.Generator):
         dtype: Any = np.int64,
         endpoint: bool = False,
     ) -> Any:
-        """Return integers between two bounds, each as likely as the others."""
+        """Return integers between two bounds, each as likely as the others.
+
+        Parameters
+        ----------
+        low, high, size, dtype, endpoint
+            As numpy's.
+        """
         if high is None:
             low, high = 0, low
         call = Call("integers", low, high) if size is None else Call("integers", low, high, size)
@@ -597,7 +622,13 @@ class BranchingGenerator(np.random.Generator):
         axis: int = 0,
         shuffle: bool = True,
     ) -> Any:
-        """Return elements of a sequence, or of ``range(a)``."""
+        """Return elements of a sequence, or of ``range(a)``.
+
+        Parameters
+        ----------
+        a, size, replace, p, axis, shuffle
+            As numpy's.
+        """
         if size is None and p is None and (type(a) is list or type(a) is tuple):
             asked, elements, options, shares = self._last
             if a is asked and a == elements:
@@ -680,12 +711,24 @@ class BranchingGenerator(np.random.Generator):
         return self._several([1.0] * count, count, False, call)
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
-        """Return a sequence, or the numbers below ``x``, in one of its orders."""
+        """Return a sequence, or the numbers below ``x``, in one of its orders.
+
+        Parameters
+        ----------
+        x, axis
+            As numpy's.
+        """
         array = np.arange(int(x)) if np.ndim(x) == 0 else np.array(x)
         return np.take(array, self._order(array.shape[axis], Call("permutation", x)), axis=axis)
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
-        """Put a sequence into one of its orders."""
+        """Put a sequence into one of its orders.
+
+        Parameters
+        ----------
+        x, axis
+            As numpy's.
+        """
         call = Call("shuffle", x)
         if isinstance(x, np.ndarray):
             x[...] = np.take(x.copy(), self._order(x.shape[axis], call), axis=axis)
@@ -695,14 +738,26 @@ class BranchingGenerator(np.random.Generator):
             x[place] = before[index]
 
     def permuted(self, x: Any, *, axis: int | None = None, out: Any = None) -> Any:
-        """Return an array of one axis in one of its orders."""
+        """Return an array of one axis in one of its orders.
+
+        Parameters
+        ----------
+        x, axis, out
+            As numpy's.
+        """
         array, call = np.asarray(x), Call("permuted", x)
         if array.ndim != 1 or out is not None:
             self._branches.refuse(f"{call} orders more than one axis, or into another array")
         return array[self._order(len(array), call)]
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
-        """Return numbers of successes."""
+        """Return numbers of successes.
+
+        Parameters
+        ----------
+        n, p, size
+            As numpy's.
+        """
         call = Call("binomial", n, p)
         if np.ndim(n) or np.ndim(p):
             self._branches.refuse(f"{call} draws arrays of other numbers each")
@@ -754,10 +809,22 @@ class BranchingRandom(random.Random):
         return self._branches.pick([1.0 / n] * n)
 
     def seed(self, a: Any = None, version: int = 2) -> None:
-        """Seed it, which changes nothing."""
+        """Seed it, which changes nothing.
+
+        Parameters
+        ----------
+        a, version
+            As ``random.Random``'s.
+        """
 
     def gauss(self, mu: float = 0.0, sigma: float = 1.0) -> float:
-        """Refuse: infinitely many values."""
+        """Refuse: infinitely many values.
+
+        Parameters
+        ----------
+        mu, sigma
+            As ``random.Random``'s.
+        """
         self._branches.refuse(_infinite(Call("gauss", mu, sigma)))
 
 

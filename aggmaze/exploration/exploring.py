@@ -69,10 +69,26 @@ class Source(Protocol):
         """Return the states in which an episode may start."""
 
     def outcomes(self, saved: Any, action: int) -> list[Arrival]:
-        """Return where an action may lead."""
+        """Return where an action may lead.
+
+        Parameters
+        ----------
+        saved : object
+            What restores the state.
+        action : int
+        """
 
     def again(self, saved: Any, action: int, path: Sequence[int]) -> Arrival:
-        """Return where an action led before; action -1 is a start."""
+        """Return where an action led before; action -1 is a start.
+
+        Parameters
+        ----------
+        saved : object
+            What restores the state.
+        action : int
+        path : sequence of int
+            What was drawn.
+        """
 
     def mask(self, saved: Any) -> bytes | None:
         """Return which actions a state has, None for all, where the environment tells by itself."""

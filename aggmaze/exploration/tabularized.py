@@ -338,6 +338,8 @@ def tabularize(
 
     if alone:
         keys = [_only(key) if type(key) is tuple else key for key in keys]
+    elif state is None:
+        keys = [tuple(map(_plainly, key)) if type(key) is tuple else key for key in keys]
 
     return Tabularized(
         env,
@@ -352,8 +354,13 @@ def tabularize(
     )
 
 
-def _only(key: tuple[Any, ...]) -> Hashable:
-    value = key[0]
+def _only(key: tuple[Any, ...]) -> Any:
+    """Return the one value of a state."""
+    return _plainly(key[0])
+
+
+def _plainly(value: Any) -> Any:
+    """Return a number of numpy's as one of Python's, which is equal to it."""
     return value.item() if isinstance(value, np.generic) else value
 
 

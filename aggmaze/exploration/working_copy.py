@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import inspect
 import io
 import pickle
 import random
@@ -43,6 +44,13 @@ _PASSING = (
     wrappers.RecordVideo,
     wrappers.RenderCollection,
     wrappers.TimeLimit,
+)
+# Wrappers that change observations only.
+_OBSERVING = (
+    gym.ObservationWrapper,
+    wrappers.FrameStackObservation,
+    wrappers.NormalizeObservation,
+    wrappers.TimeAwareObservation,
 )
 # Attributes that steps do not depend on, or that take part in every state as they are.
 _LEFT_OUT = frozenset(
@@ -129,6 +137,14 @@ def is_plain(value: Any) -> bool:
     return kind in _PLAIN or (kind is tuple and all(map(is_plain, value)))
 
 
+def _does_as(wrapper: Any, kinds: Sequence[Any]) -> bool:
+    """Return whether a wrapper steps and resets as one of several kinds does."""
+    step, reset = type(wrapper).step, type(wrapper).reset
+    return any(step is kind.step for kind in (gym.Wrapper, *kinds)) and any(
+        reset is kind.reset for kind in (gym.Wrapper, *kinds)
+    )
+
+
 class Layers:
     """The environment and its wrappers that take part in a step, from the outermost.
 
@@ -140,20 +156,16 @@ class Layers:
     """
 
     def __init__(self, env: gym.Env[Any, Any], keep_time_limit: bool) -> None:
-        passing = {
-            kind.step for kind in _PASSING if not (keep_time_limit and kind is wrappers.TimeLimit)
-        }
-        passing.add(gym.Wrapper.step)
+        passing = [
+            kind for kind in _PASSING if not (keep_time_limit and kind is wrappers.TimeLimit)
+        ]
         outermost = True
         self.objects: list[Any] = []
         inner: Any = env
         while isinstance(inner, gym.Wrapper):
-            step = type(inner).step
-            passes = step in passing or (
-                # Observations are nothing that a step depends on, but for wrappers around them.
-                outermost and isinstance(inner, gym.ObservationWrapper)
-            )
-            if not passes:
+            # Observations are nothing that a step depends on, but for wrappers around them.
+            kinds = (*passing, *_OBSERVING) if outermost else passing
+            if not _does_as(inner, kinds):
                 outermost = False
                 self.objects.append(inner)
             inner = inner.env
@@ -779,9 +791,19 @@ def _state_methods(base: Any) -> tuple[Callable[[], Any], Callable[[Any], Any]] 
     """Return what gets and what sets the state of an environment that offers it."""
     for getter, setter in (("get_state", "set_state"), ("clone_state", "restore_state")):
         get, put = getattr(base, getter, None), getattr(base, setter, None)
-        if callable(get) and callable(put):
+        if callable(get) and callable(put) and _num_needed(get) == 0 and _num_needed(put) == 1:
             return get, put
     return None
+
+
+def _num_needed(function: Callable[..., Any]) -> int:
+    """Return how many arguments a function must be given; -1 where that is not said."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return -1
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return sum(p.default is p.empty and p.kind not in variable for p in parameters)
 
 
 def _deepcopied(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:

@@ -326,6 +326,42 @@ def test_a_wrapper_that_changes_rewards_counts() -> None:
     assert values[0] == pytest.approx(13 / 2, abs=1e-6)
 
 
+def test_a_wrapper_that_changes_the_start_counts() -> None:
+    class StartsAt(gym.Wrapper[Any, Any, Any, Any]):
+        def reset(self, **options: Any) -> Any:
+            _, info = self.env.reset(**options)
+            self.unwrapped.place = 2  # type: ignore[attr-defined]
+            return 2, info
+
+    found = tabularize(StartsAt(Walk()))
+    assert found.states[int(np.argmax(found.model.initial))] == 2
+    assert planners.solve(found, gamma=1).values[found.state_of(2)] == pytest.approx(2.0)
+
+
+def test_wrappers_that_change_observations_do_not_count() -> None:
+    env = gym.wrappers.TransformObservation(
+        Walk(), lambda seen: -seen, spaces.Discrete(9, start=-8)
+    )
+    stacked = gym.wrappers.FrameStackObservation(Walk(), 3)
+    for one in (env, stacked, gym.wrappers.RecordEpisodeStatistics(stacked)):
+        found = tabularize(one)
+        assert found.states == [0, 1, 2, 3, 4]
+        assert found.reset()[1]["state"] == 0
+
+
+def test_a_wrapper_that_rewards_by_observations_of_another_counts() -> None:
+    """Frames of the last two places: the reward is how far it went."""
+
+    class Went(gym.Wrapper[Any, Any, Any, Any]):
+        def step(self, action: Any) -> Any:
+            frames, _, *rest = self.env.step(action)
+            return frames, -float(abs(int(frames[1]) - int(frames[0]))), *rest
+
+    found = tabularize(Went(gym.wrappers.FrameStackObservation(Walk(), 2)))
+    assert planners.solve(found, gamma=1).values[0] == pytest.approx(4.0, abs=1e-6)
+    assert len(found.states) > 5
+
+
 def test_a_wrapper_that_draws_actions_of_the_space() -> None:
     class Sometimes(gym.ActionWrapper[Any, Any, Any]):
         def action(self, action: Any) -> Any:
@@ -420,6 +456,23 @@ def test_what_is_read_is_in_the_state_however_late() -> None:
     found = tabularize(Remembers())
     assert set(found.states) == {(b, p) for b in (False, True) for p in range(4)} | {(False, 4)}
     assert planners.solve(found, gamma=1).values[0] == pytest.approx(4.0, abs=1e-6)
+
+
+def test_an_episode_that_may_end_anywhere() -> None:
+    """Ends are one more state where others go on from the same place; 1/2 ends each step."""
+
+    class Dies(Walk):
+        def step(self, action: Any) -> Any:
+            observation, reward, ended, *rest = super().step(action)
+            return observation, reward, ended or self.np_random.random() < 0.5, *rest
+
+    found = tabularize(Dies())
+    assert found.model.num_listed_states == 5
+    assert found.model.num_added_states == 1
+    result = planners.solve(found, gamma=1)
+    # 1 + 1/2 (1 + 1/2 (1 + 1/2 1)) on the way to the end.
+    assert result.values[:4] == pytest.approx([1.875, 1.75, 1.5, 1.0], abs=1e-6)
+    assert not planners.rollout(found, result, episodes=200).broken
 
 
 def test_states_of_arrays_lists_and_objects() -> None:
@@ -652,14 +705,14 @@ def test_masks_of_actions(by_method: bool) -> None:
 
 def test_masks_that_do_not_fit_are_refused() -> None:
     class Wrong(Walk):
-        mask: Any = [1]
+        mask: Any = (1,)
 
         def action_masks(self) -> Any:
             return self.mask
 
     with pytest.raises(ValueError, match="one entry for each of the 2 actions"):
         tabularize(Wrong())
-    Wrong.mask = [0, 0]
+    Wrong.mask = (0, 0)
     with pytest.raises(ValueError, match="no available action"):
         tabularize(Wrong())
     assert tabularize(Wrong(), action_masks=False).states == [0, 1, 2, 3, 4]
@@ -889,7 +942,7 @@ def test_what_is_no_environment() -> None:
         def __deepcopy__(self, memo: Any) -> Any:
             raise RuntimeError("only one of me")
 
-    with pytest.raises(TypeError, match="cannot be copied.*only one of me"):
+    with pytest.raises(TypeError, match=r"cannot be copied.*only one of me"):
         tabularize(Locked())
 
 
@@ -1050,7 +1103,8 @@ def test_damaged_files_are_refused_or_harmless(tmp_path: Path) -> None:
         try:
             found = tabularize(Walk(), resume=file)
         except (ValueError, MemoryError) as error:
-            assert re.search("unfinished|another exploration", str(error))
+            if not re.search("unfinished|another exploration", str(error)):
+                pytest.fail(f"the error names nothing: {error}")
         else:
             assert same(found.model, whole.model)
         file.write_bytes(content)
@@ -1087,3 +1141,24 @@ def test_a_reset_into_a_state_that_was_not_explored_is_refused() -> None:
     found = tabularize(Anywhere(), state=lambda env: env.unwrapped.place)
     with pytest.raises(ValueError, match="not explored"):
         found.reset(options={"at": 9})
+
+
+def test_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every example but Blackjack, which has a test of its own, prints what the page says."""
+    page = Path(__file__).parents[3] / "docs" / "models" / "tabularize.md"
+    names: dict[str, Any] = {}
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+    run = [block for block in blocks if "Blackjack" not in block]
+    assert len(run) == len(blocks) - 1 >= 4
+    for block in run:
+        exec(block, names)
+    printed = capsys.readouterr().out
+    for expected in (
+        "TabularMDP(16 states, 4 actions, 5 terminal, 148 transitions)",
+        "reset: uniform(-0.6, -0.4) in",
+        "(0, 24)",
+        "13.97",
+        "P[17][0] says 0",
+    ):
+        assert expected in printed
