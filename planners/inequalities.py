@@ -46,24 +46,6 @@ class Verdict(NamedTuple):
     state: int
 
 
-class Best(NamedTuple):
-    """What a sweep found that compared the actions of each state.
-
-    Parameters
-    ----------
-    least : Verdict
-        As `Inequalities.least` returns it.
-    actions : ndarray of int32, shape (S,)
-        The first action that has the least x, as computed; 0 where none counts.
-    most : float
-        A number that no x of these actions is above.
-    """
-
-    least: Verdict
-    actions: NDArray[np.int32]
-    most: float
-
-
 class Inequalities:
     """The sweeps in difference form of a model.
 
@@ -101,6 +83,7 @@ class Inequalities:
         *,
         usable: NDArray[np.bool_] | None = None,
         with_costs: bool = True,
+        actions: NDArray[np.int32] | None = None,
     ) -> Verdict:
         """Return a number that no x(s,a) is below.
 
@@ -112,22 +95,16 @@ class Inequalities:
             The actions that count; by default the available ones of states that are not terminal.
         with_costs : bool
             Whether costs count, or are 0.
+        actions : ndarray of int32, shape (S,), optional
+            Receives the first action of the least x of each state, as `backup` returns it.
         """
         mask = self.available if usable is None else usable
-        return self._least(V, drift, mask, with_costs, None, None)[0]
-
-    def best(self, V: NDArray[np.float64], *, usable: NDArray[np.bool_] | None = None) -> Best:
-        """Return what `least` does, the best action of each state, and what these come to.
-
-        Parameters
-        ----------
-        V, usable
-            As for `least`.
-        """
-        mask = self.available if usable is None else usable
-        actions = np.empty(self.model.num_states, dtype=np.int32)
-        least, most = self._least(V, 0.0, mask, True, None, actions)
-        return Best(least, actions, most)
+        value, state, _ = self._least(
+            V, drift, mask, with_costs, None if actions is None else np.empty(len(V)), actions
+        )
+        if value < 0.0 and self._exactly(V, drift, mask, with_costs, 1.0):
+            return Verdict(0.0, state)
+        return Verdict(value, state)
 
     def most(
         self,
@@ -180,7 +157,7 @@ class Inequalities:
         mask = self.available if usable is None else usable
         out = np.empty(self.model.num_states)
         actions = np.empty(self.model.num_states, dtype=np.int32)
-        self._sweep(V, drift, mask, with_costs, out, actions)
+        self._least(V, drift, mask, with_costs, out, actions)
         return out, actions
 
     def policy_backup(
@@ -210,35 +187,18 @@ class Inequalities:
         with_costs: bool,
         out: NDArray[np.float64] | None,
         actions: NDArray[np.int32] | None,
-    ) -> tuple[Verdict, float]:
-        """Return what `least` does, and what no best action of a state is above."""
-        found = self._sweep(V, drift, mask, with_costs, out, actions)
-        # The first of equal ones, so that threads change nothing.
-        value, state, _ = min(found, key=lambda one: -math.inf if math.isnan(one[0]) else one[0])
-        most = max(math.inf if math.isnan(one[2]) else one[2] for one in found)
-        if value < 0.0 and self._exactly(V, drift, mask, with_costs, 1.0):
-            value = 0.0
-        return Verdict(value, state), most
-
-    def _sweep(
-        self,
-        V: NDArray[np.float64],
-        drift: NDArray[np.float64] | float,
-        mask: NDArray[np.bool_],
-        with_costs: bool,
-        out: NDArray[np.float64] | None,
-        actions: NDArray[np.int32] | None,
-    ) -> list[tuple[float, int, float]]:
-        """Run the kernel of `least` over all blocks of states."""
+    ) -> tuple[float, int, int]:
         kernel = (
             differences.least_of_moves
             if isinstance(self._tables, Moves)
             else differences.least_of_outcomes
         )
         array, level = _split(drift)
-        return self._over_states(
+        found = self._over_states(
             kernel, readonly(mask), with_costs, readonly(V), array, level, out, actions
         )
+        # The first of equal ones, so that threads change nothing.
+        return min(found, key=lambda one: -math.inf if math.isnan(one[0]) else one[0])
 
     def _most(
         self,

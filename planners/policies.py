@@ -23,7 +23,7 @@ from planners.event_engine import make_engine
 from planners.kernels import sparse
 from planners.kernels.compiling import interruptible
 from planners.kernels.tables import moves_of, outcomes_of, unsigned
-from planners.linear.shortest_paths import grid_paths
+from planners.linear.shortest_paths import distances_on_grid
 from planners.objective import AverageCost, FiniteHorizon, Objective, TotalCost, as_objective
 from planners.result import SolveResult
 from planners.stages import Stages
@@ -233,9 +233,9 @@ def steps_to_terminal(model: Model) -> NDArray[np.int32]:
     terminal state can be reached.
     """
     if isinstance(model, MoveMDP):
-        found = grid_paths(moves_of(model), readonly(model.terminal))
-        if found is not None:
-            return found.distances
+        distances = distances_on_grid(moves_of(model), readonly(model.terminal))
+        if distances is not None:
+            return distances
     model = with_table(model)
     if isinstance(model, TabularMDP):
         steps = np.empty(model.num_states, dtype=np.int32)

@@ -40,15 +40,6 @@ def _one(cost, following, here, drift):
 
 
 @njit(cache=True, inline="always")
-def _roughly(cost, following, here, drift):
-    """Return what `_one` does, in a third of the time, with a bound that is never 0."""
-    step = following - here
-    total = cost + step
-    x = total - drift
-    return x, _MORE * UNIT_ROUNDOFF * (abs(step) + abs(total) + abs(x)) + _TINY
-
-
-@njit(cache=True, inline="always")
 def outcome_row(outcomes, with_costs, V, drift, s, a):
     """Return x(s,a) as computed, and a bound on its rounding."""
     indptr, indices, probabilities = outcomes.indptr, outcomes.indices, outcomes.probabilities
@@ -79,7 +70,7 @@ def outcome_row(outcomes, with_costs, V, drift, s, a):
 
 
 @njit(cache=True, inline="always")
-def _move(moves, with_costs, V, drift, s, n, total, size, m):
+def _move(moves, mask, with_costs, V, drift, s, n, total, size, m):
     """Return x(s,m) as computed, and a bound on its rounding, from sums over the moves of s."""
     every = moves.every[n]
     cost = moves.costs[s, m] if with_costs else 0.0
@@ -96,15 +87,6 @@ def _move(moves, with_costs, V, drift, s, n, total, size, m):
     if size != 0.0:
         error += _TINY
     return x, _MORE * (error + UNIT_ROUNDOFF * abs(x))
-
-
-@njit(cache=True, inline="always")
-def _are_certain(moves):
-    """Return whether no move slips, so that sums over the moves of a state count for nothing."""
-    for share in moves.every:  # noqa: SIM110 (numba knows no generators)
-        if share != 0.0:
-            return False
-    return True
 
 
 @njit(cache=True, inline="always")
@@ -127,67 +109,48 @@ def _sums(moves, with_costs, V, s):
 def least_of_outcomes(outcomes, mask, with_costs, V, drift, level, out, actions, lo, hi):
     """Return the least x(s,a) over states and marked actions, rounded down, and where it is.
 
-    And the largest x of an action that is the best of its state, rounded up, +inf where one with
-    marked actions has no best.  Writes the least x of each state into ``out``, +inf without an
-    action, and the first action that attains it into ``actions``, unless they are None.  ``drift``
-    may be None for ``level`` everywhere.  What is no number is the least.
+    Writes the least x of each state into ``out``, +inf without an action, and the first action that
+    attains it into ``actions``, unless they are None.  ``drift`` may be None for ``level``
+    everywhere.  What is no number is the least.
     """
-    least, state, most = np.inf, -1, -np.inf
+    least, state, action = np.inf, -1, -1
     for s in range(lo, hi):
         there = level if drift is None else drift[s]
-        best, first, upper = np.inf, 0, -np.inf
+        best, first = np.inf, 0
         for a in range(mask.shape[1]):
             if not mask[s, a]:
                 continue
             x, error = outcome_row(outcomes, with_costs, V, there, s, a)
             if x < best:
-                best, first, upper = x, a, x + error
-            elif best == np.inf:
-                upper = np.inf
+                best, first = x, a
             if not x - error >= least and least == least:
-                least, state = x - error, s
-        if not upper <= most and most == most:
-            most = upper
+                least, state, action = x - error, s, a
         if out is not None:
             out[s] = best
-        if actions is not None:
             actions[s] = first
-    return least, state, most
+    return least, state, action
 
 
 @njit(cache=True, nogil=True)
 def least_of_moves(moves, mask, with_costs, V, drift, level, out, actions, lo, hi):
     """As `least_of_outcomes`, of a model of moves."""
-    costs, successors = moves.costs, moves.successors
-    least, state, most = np.inf, -1, -np.inf
-    certain = _are_certain(moves)
-    n, total, size = 0, 0.0, 0.0
+    least, state, action = np.inf, -1, -1
     for s in range(lo, hi):
         there = level if drift is None else drift[s]
-        best, first, upper = np.inf, 0, -np.inf
-        if not certain:
-            n, total, size = _sums(moves, with_costs, V, s)
+        best, first = np.inf, 0
+        n, total, size = _sums(moves, with_costs, V, s)
         for m in range(mask.shape[1]):
             if not mask[s, m]:
                 continue
-            if certain and with_costs:
-                x, error = _roughly(costs[s, m], V[successors[s, m]], V[s], there)
-                if x >= best and x - error >= least:
-                    continue
-            x, error = _move(moves, with_costs, V, there, s, n, total, size, m)
+            x, error = _move(moves, mask, with_costs, V, there, s, n, total, size, m)
             if x < best:
-                best, first, upper = x, m, x + error
-            elif best == np.inf:
-                upper = np.inf
+                best, first = x, m
             if not x - error >= least and least == least:
-                least, state = x - error, s
-        if not upper <= most and most == most:
-            most = upper
+                least, state, action = x - error, s, m
         if out is not None:
             out[s] = best
-        if actions is not None:
             actions[s] = first
-    return least, state, most
+    return least, state, action
 
 
 @njit(cache=True, nogil=True)
@@ -213,15 +176,12 @@ def most_of_outcomes(outcomes, policy, with_costs, V, drift, level, out, lo, hi)
 def most_of_moves(moves, policy, with_costs, V, drift, level, out, lo, hi):
     """As `most_of_outcomes`, of a model of moves."""
     most, state = -np.inf, -1
-    certain = _are_certain(moves)
-    n, total, size = 0, 0.0, 0.0
     for s in range(lo, hi):
         if policy[s] < 0:
             continue
         there = level if drift is None else drift[s]
-        if not certain:
-            n, total, size = _sums(moves, with_costs, V, s)
-        x, error = _move(moves, with_costs, V, there, s, n, total, size, policy[s])
+        n, total, size = _sums(moves, with_costs, V, s)
+        x, error = _move(moves, None, with_costs, V, there, s, n, total, size, policy[s])
         if not x + error <= most and most == most:
             most, state = x + error, s
         if out is not None:
@@ -260,7 +220,7 @@ def doubtful_moves(moves, mask, with_costs, V, drift, level, sign, found):
         n, total, size = _sums(moves, with_costs, V, s)
         for m in range(mask.shape[1]):
             if mask[s, m]:
-                x, error = _move(moves, with_costs, V, there, s, n, total, size, m)
+                x, error = _move(moves, mask, with_costs, V, there, s, n, total, size, m)
                 if not sign * x - error >= 0.0:
                     if not sign * x + error >= 0.0:
                         return -1

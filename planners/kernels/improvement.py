@@ -119,28 +119,6 @@ def least_cost_of_moves(moves, ends, lo, hi):
 
 
 @njit(cache=True, nogil=True)
-def least_costs_of_certain_moves(moves, ends, lo, hi):
-    """Return the least cost of a move that goes on, and of one that ends; +inf without any.
-
-    Of moves that never slip, from states that are no ends.
-    """
-    costs, successors = moves.costs, moves.successors
-    going_on, ending = np.inf, np.inf
-    for s in range(lo, hi):
-        if ends[s]:
-            continue
-        for m in range(costs.shape[1]):
-            cost = costs[s, m]
-            # Without branches on walls, which no processor can guess.
-            ends_here = ends[successors[s, m]]
-            goes_on = np.inf if ends_here else cost
-            going_on = going_on if going_on <= goes_on else goes_on
-            if ends_here and cost < ending:
-                ending = cost
-    return going_on, ending
-
-
-@njit(cache=True, nogil=True)
 def most_missing_of_moves(moves, ends, alpha, lo, hi):
     """As `most_missing_of_outcomes`, of a model of moves, all of which count."""
     costs, successors, chosen, every = moves.costs, moves.successors, moves.chosen, moves.every

@@ -35,7 +35,7 @@ from planners.linear.bicgstab import bicgstab
 from planners.linear.paths import likely_moves, likely_outcomes, path_order
 from planners.linear.policy_matrix import num_outcomes
 from planners.linear.rows import Rows
-from planners.linear.shortest_paths import GridPaths, Paths, shortest_moves, shortest_outcomes
+from planners.linear.shortest_paths import Paths, shortest_moves, shortest_outcomes
 
 # A policy of shortest paths is a good beginning where, on average, either at most _FEW_WAYS actions
 # of a state lead elsewhere, or paths have at most _SHORT_WAY / (1 - gamma) steps.
@@ -125,26 +125,17 @@ class PolicyForest:
         self._kernels.follow(self.tables, actions, self.following)
         path_order(self.following, self.order)
 
-    def follow_to_goal(self, known: GridPaths | None = None) -> bool:
+    def follow_to_goal(self) -> bool:
         """Take up the policy of shortest paths to the terminal states, if that may be good.
 
         Shortest in the number of likeliest moves.  It may not be good where there is no such state,
         where more than a few states have an action of negative cost, or where there are many ways
         and the terminal states are so far that others matter more.  Undiscounted it always is
         taken up: it surely ends.
-
-        Parameters
-        ----------
-        known : GridPaths, optional
-            The shortest paths, where they have been found and are to be taken up.
         """
         actions = np.empty(len(self.order), dtype=np.int32)
         always = self.gamma == 1.0
-        paths: Paths | None
-        if known is not None and known.paths is not None:
-            paths, actions = known.paths, known.actions
-        else:
-            paths = self._kernels.shortest_paths(self.tables, self.terminal, actions, always=always)
+        paths = self._kernels.shortest_paths(self.tables, self.terminal, actions, always=always)
         if paths is None:
             return False
         if paths.distances is not None:

@@ -72,10 +72,12 @@ def shortest_moves(
     distances = None
     if search.is_paired:
         lengths = np.empty(len(terminal), dtype=np.int32)
-        paths = search.paths(lengths, actions)
-        if paths is not None:
-            return paths
+        mean_length, num_found = search.go_back(lengths, actions)
         distances = lengths if search.is_grid else None
+        ends = np.flatnonzero(terminal).astype(np.int32)
+        if num_found + len(ends) == len(terminal):
+            order = np.concatenate([ends, search.queue[:num_found]])
+            return Paths(mean_length, num_ways / num_leaving, order, distances)
     # Some moves cannot be taken back as on grids, or lead nowhere.
     states = np.arange(len(terminal), dtype=np.int32)[:, np.newaxis]
     leaves = (moves.costs < np.inf) & (moves.successors != states)
@@ -84,26 +86,8 @@ def shortest_moves(
     return Paths(mean_length, num_ways / num_leaving, distances=distances)
 
 
-class GridPaths(NamedTuple):
-    """The shortest paths of a grid.
-
-    Parameters
-    ----------
-    distances : ndarray of int32, shape (S,)
-        The fewest moves from each state to a terminal one, -1 where there is no way.
-    actions : ndarray of int32, shape (S,)
-        The moves of these paths; 0 in terminal states and where there is no way.
-    paths : Paths or None
-        What is known of them; None if some state has no way.
-    """
-
-    distances: NDArray[np.int32]
-    actions: NDArray[np.int32]
-    paths: Paths | None
-
-
-def grid_paths(moves: Moves, terminal: NDArray[np.bool_]) -> GridPaths | None:
-    """Return the shortest paths to terminal states, where moves are those of a grid.
+def distances_on_grid(moves: Moves, terminal: NDArray[np.bool_]) -> NDArray[np.int32] | None:
+    """Return the fewest moves from each state to a terminal one, where moves are those of a grid.
 
     Parameters
     ----------
@@ -112,14 +96,15 @@ def grid_paths(moves: Moves, terminal: NDArray[np.bool_]) -> GridPaths | None:
 
     Returns
     -------
-    GridPaths or None
-        None where some move leads not equally far from all states.
+    ndarray of int32, shape (S,), or None
+        -1 where there is no way; None where some move leads not equally far from all states.
     """
     search = _Search.of(moves, terminal)
     if not search.is_grid:
         return None
     distances, actions = (np.empty(len(terminal), dtype=np.int32) for _ in range(2))
-    return GridPaths(distances, actions, search.paths(distances, actions))
+    search.go_back(distances, actions)
+    return distances
 
 
 def shortest_outcomes(
@@ -198,11 +183,13 @@ class _Search(NamedTuple):
             moves, terminal, is_paired, is_grid, offsets, places, queue, num_seeds, tuple(counts)
         )
 
-    def paths(self, distances: NDArray[np.int32], actions: NDArray[np.int32]) -> Paths | None:
+    def go_back(
+        self, distances: NDArray[np.int32], actions: NDArray[np.int32]
+    ) -> tuple[float, int]:
         """Write the lengths and moves of shortest paths, where moves are paired; once only.
 
         On a grid these are all paths, elsewhere those by moves that can be taken back.  Returns
-        None if some state has none.
+        their mean length, and how many states have one.
         """
         total, num_found = _go_back(
             self.moves,
@@ -215,16 +202,7 @@ class _Search(NamedTuple):
             distances,
             actions,
         )
-        ends = np.flatnonzero(self.terminal).astype(np.int32)
-        if num_found + len(ends) < len(self.terminal):
-            return None
-        _, num_leaving, num_ways = self.counts
-        return Paths(
-            total / max(1, num_found),
-            num_ways / max(1, num_leaving),
-            np.concatenate([ends, self.queue[:num_found]]),
-            distances if self.is_grid else None,
-        )
+        return total / max(1, num_found), num_found
 
 
 @njit(cache=True, nogil=True)

@@ -355,15 +355,20 @@ class _Run:
             seconds=self._clock.seconds(),
             history=self._record.history(whole.num_iterations),
             ends=(bounds.lower[:listed], bounds.upper[:listed]),
-            proof={"steps": bounds.steps[:listed], "layers": region.layers[:listed]},
+            proof={
+                "steps": bounds.steps[:listed],
+                # A dead end with a cost is an end of another kind.
+                "layers": np.where(
+                    region.ends & ~np.asarray(region.model.terminal), -1, region.layers
+                ).astype(np.int64)[:listed],
+            },
         )
 
 
 def _with_any(region: Region, policy: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return a policy with an available action where no policy surely ends, 0 in ends."""
     lost = ~region.finite
-    actions = policy.copy()
-    actions[region.ends] = 0
+    actions = np.where(region.ends, 0, policy)
     if lost.any():
         actions[lost] = np.argmax(region.model.action_mask[lost], axis=1)
     dead = region.ends & ~np.asarray(region.model.terminal)

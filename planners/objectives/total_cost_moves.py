@@ -73,7 +73,7 @@ class MovesIteration:
             self.V = self._guess() if self._model.p >= _SURE else self._breadth_first()
         else:
             self._solver = ForestPolicyIteration(
-                self._engine, ForestPolicyIterationOptions(**options), region.paths
+                self._engine, ForestPolicyIterationOptions(**options)
             )
         #: The largest change of the last sweep.
         self.residual = math.inf

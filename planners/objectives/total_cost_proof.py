@@ -26,7 +26,7 @@ from planners.chain_costs import NoTotalError, normalised, total_costs_of_chain
 from planners.inequalities import Inequalities
 from planners.kernels import improvement
 from planners.kernels.pieces import UNIT_ROUNDOFF
-from planners.kernels.tables import Moves, moves_of, outcomes_of
+from planners.kernels.tables import moves_of, outcomes_of
 from planners.kernels.threads import over_blocks
 from planners.kernels.vectors import sup_norm
 from planners.objectives.total_cost_iteration import PolicyIteration, UndecidedError
@@ -34,8 +34,6 @@ from planners.objectives.total_cost_region import Places, Region
 
 # What is missing of an inequality is made up for this many times over, then as often again.
 _AMPLE, _MOST_TRIALS = 2.0, 6
-# Rounding of N that is nothing beside a step.
-_LITTLE = 1e-5
 # How often the actions are added that N' was not made for.
 _MOST_ADDED = 60
 
@@ -112,13 +110,6 @@ def _more(amount: float, trial: int, V: NDArray[np.float64]) -> float:
     return _AMPLE * max(amount, 2 * UNIT_ROUNDOFF * sup_norm(V))
 
 
-def _ample(alpha: float, beta: float) -> tuple[float, float] | None:
-    """Return a little more than two numbers, for what is rounded; None if they overflow."""
-    if not (alpha < math.inf and beta < math.inf):
-        return None
-    return 1.0001 * alpha, 1.0001 * beta + 0.001
-
-
 def _rounded_up(largest: float) -> float:
     """Return what the largest of some differences is at most, as they are rounded."""
     return largest if largest == 0.0 else math.nextafter(largest, math.inf)
@@ -163,8 +154,6 @@ class Proof:
         ends = readonly(region.ends)
         if isinstance(region.model, MoveMDP) and region.finite.all():
             tables = moves_of(region.model)
-            if region.model.p == 1.0:
-                return self._multiple_of_certain_moves(tables, ends)
             costs = self._over_states(improvement.least_cost_of_moves, tables, ends)
         else:
             places = self._places()
@@ -181,18 +170,11 @@ class Proof:
             missing = self._over_states(
                 improvement.most_missing_of_outcomes, outcomes, usable, ends, alpha
             )
-        return _ample(alpha, max(missing))
-
-    def _multiple_of_certain_moves(
-        self, tables: Moves, ends: NDArray[np.bool_]
-    ) -> tuple[float, float] | None:
-        """Return the same in one pass, since each move ends surely or not at all."""
-        found = self._over_states(improvement.least_costs_of_certain_moves, tables, ends)
-        going_on, ending = (min(costs) for costs in zip(*found, strict=True))
-        if not going_on > 0.0:
+        beta = max(missing)
+        if not (alpha < math.inf and beta < math.inf):
             return None
-        alpha = 0.0 if going_on == math.inf else 1.0 / going_on
-        return _ample(alpha, max(0.0, 1.0 - alpha * ending) if ending < math.inf else 0.0)
+        # A little more, for what is rounded.
+        return 1.0001 * alpha, 1.0001 * beta + 0.001
 
     def bounds(
         self,
@@ -218,35 +200,23 @@ class Proof:
         """
         region = self._region
         begun = self.num_sweeps
-        holds = False
         if policy is None:
-            best = self._inequalities.best(V, usable=self._usable)
-            self.num_sweeps += 1
-            first = best.least.value, best.least.state
-            policy = np.where(region.inside, best.actions, np.int64(-1))
-            holds = best.most <= 0.0
+            actions = np.empty(len(V), dtype=np.int32)
+            first = self._least(V, actions)
+            policy = np.where(region.inside, actions, -1).astype(np.int64)
         else:
             first = self._least(V)
         goal = goal if thorough else math.inf
         lower, spoiler = self._lower(V, policy, first, thorough, goal)
-        steps, upper = self._upper(V, policy, holds, goal)
-        lower, upper = self._completed(lower, V), self._completed(upper, V)
+        steps, upper = self._upper(V, policy, goal)
+        lower = lower.copy() if lower is V else lower
+        upper = upper.copy() if upper is V else upper
+        for array in (lower, upper):
+            np.copyto(array, region.end_values, where=region.ends)
+            np.copyto(array, np.inf, where=~region.finite)
         within = _within(V, lower, upper, region.finite)
         num_sweeps = self.num_sweeps - begun
         return Bounds(lower, upper, policy, steps, spoiler, num_sweeps, *within)
-
-    def _completed(
-        self, found: NDArray[np.float64], V: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return a bound with what it is in ends and where costs are infinite, for reading."""
-        region = self._region
-        if found is V and region.finite.all():
-            # Where V is its own bound no copy is made: it has the values of ends.
-            return readonly(V)
-        found = found.copy() if found is V else found
-        np.copyto(found, region.end_values, where=region.ends)
-        np.copyto(found, np.inf, where=~region.finite)
-        return readonly(found)
 
     def _of_multiple(self, V: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return ``alpha V + beta``, 0 in ends; None where that does not do."""
@@ -261,9 +231,11 @@ class Proof:
             N[inside] -= low
         return N
 
-    def _least(self, V: NDArray[np.float64]) -> tuple[float, int]:
+    def _least(
+        self, V: NDArray[np.float64], actions: NDArray[np.int32] | None = None
+    ) -> tuple[float, int]:
         self.num_sweeps += 1
-        found = self._inequalities.least(V, usable=self._usable)
+        found = self._inequalities.least(V, usable=self._usable, actions=actions)
         return found.value, found.state
 
     def _lower(
@@ -367,38 +339,19 @@ class Proof:
         return rows
 
     def _upper(
-        self, V: NDArray[np.float64], policy: NDArray[np.int64], holds: bool, goal: float
+        self, V: NDArray[np.float64], policy: NDArray[np.int64], goal: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return N and U; infinite where there is no proof.
-
-        ``holds`` says that V is known to satisfy the inequalities of the policy.
-        """
+        """Return N and U; infinite where there is no proof."""
         N = self._of_multiple(V)
-        if N is not None:
-            U = V if holds else self._raised(V, N, policy)
-            if U is not None and (U is V or float((U - V).max()) <= goal):
-                N = N if U is V else self._of_multiple(U)
-                assert N is not None
-                if self._is_counted(N, U) or self._counts_steps(N, policy):
-                    return N, U
+        if N is not None and self._counts_steps(N, policy):
+            U = self._raised(V, N, policy)
+            if U is not None and float((U - V).max()) <= goal:
+                return N, U
         N = self._steps(policy)
         if N is None or not self._counts_steps(N, policy):
             return np.zeros_like(V), np.full_like(V, np.inf)
-        U = V if holds else self._raised(V, N, policy)
+        U = self._raised(V, N, policy)
         return N, np.full_like(V, np.inf) if U is None else U
-
-    def _is_counted(self, N: NDArray[np.float64], U: NDArray[np.float64]) -> bool:
-        """Whether ``N = alpha U + beta`` falls enough because U satisfies its inequalities.
-
-        So it does by nearly 1 where moves are certain, whose costs are as they are given, as long
-        as the rounding of N is small beside that.
-        """
-        model = self._region.model
-        if self.multiple is None or not (isinstance(model, MoveMDP) and model.p == 1.0):
-            return False
-        alpha, beta = self.multiple
-        size = alpha * sup_norm(U) + beta + sup_norm(N)
-        return bool(UNIT_ROUNDOFF * size <= _LITTLE)
 
     def _raised(
         self, V: NDArray[np.float64], N: NDArray[np.float64], policy: NDArray[np.int64]

@@ -27,9 +27,8 @@ from planners.chain_costs import arriving, normalised, total_costs_of_chain
 from planners.components import ChoiceGraph, maximal_end_components, proper_region
 from planners.inequalities import Inequalities
 from planners.kernels import improvement
-from planners.kernels.tables import moves_of, outcomes_of
+from planners.kernels.tables import outcomes_of
 from planners.kernels.threads import over_blocks
-from planners.linear.shortest_paths import GridPaths, grid_paths
 from planners.policies import steps_to_terminal
 
 
@@ -49,10 +48,8 @@ class Region:
         Available actions of finite states that are no ends which lead to finite states only.
     steps : ndarray of int32, shape (S,)
         Fewest steps to a terminal state by usable actions; -1 where there is no way.
-    layers : ndarray of int64, shape (S,)
-        Of `ProperRegion`; 0 in finite states, -1 in ends that are not terminal.
-    paths : GridPaths, optional
-        The shortest paths that ``steps`` was counted along, where moves are those of a grid.
+    layers : ndarray of int32, shape (S,)
+        Of `ProperRegion`; 0 in finite states.
     """
 
     model: TableModel
@@ -61,8 +58,7 @@ class Region:
     finite: NDArray[np.bool_]
     usable: NDArray[np.bool_]
     steps: NDArray[np.int32]
-    layers: NDArray[np.int64]
-    paths: GridPaths | None = None
+    layers: NDArray[np.int32]
 
     @cached_property
     def table(self) -> TabularMDP:
@@ -103,34 +99,29 @@ def find_region(model: TableModel, cost_of_dead_ends: float | None) -> Region:
         )
     ends, end_values = terminal.copy(), np.zeros(model.num_states)
     available = model.available if isinstance(model, MoveMDP) else model.action_mask
-    paths = None
     if terminal.any():
-        if isinstance(model, MoveMDP):
-            paths = grid_paths(moves_of(model), readonly(terminal))
-        steps = steps_to_terminal(model) if paths is None else paths.distances
+        steps = steps_to_terminal(model)
     else:
         steps = np.full(model.num_states, -1, dtype=np.int32)
     finite = np.ones(model.num_states, dtype=bool)
-    layers = np.zeros(model.num_states, dtype=np.int64)
+    layers = np.zeros(model.num_states, dtype=np.int32)
     stuck = steps < 0
     if stuck.any():
         if cost_of_dead_ends is not None:
             ends |= stuck
-            layers[stuck] = -1
             end_values[stuck] = cost_of_dead_ends
         else:
             table = model.to_tabular()
             graph = ChoiceGraph(table)
             found = proper_region(graph)
             steps, _ = graph.steps_to(np.flatnonzero(terminal), found.usable.reshape(-1))
-            layers = found.layers.astype(np.int64)
             region = Region(
-                model, ends, end_values, found.finite, readonly(found.usable), steps, layers
+                model, ends, end_values, found.finite, readonly(found.usable), steps, found.layers
             )
             region.__dict__.update(table=table, graph=graph)
             return region
     usable = available & ~ends[:, np.newaxis]
-    return Region(model, ends, end_values, finite, readonly(usable), steps, layers, paths)
+    return Region(model, ends, end_values, finite, readonly(usable), steps, layers)
 
 
 class Places:

@@ -51,7 +51,6 @@ from numpy.typing import NDArray
 from aggmaze.checks import check_choice, check_integer
 from planners.engine import LocalEngine, Sweep
 from planners.linear.forest import PolicyForest
-from planners.linear.shortest_paths import GridPaths
 from planners.solvers.base import Step
 from planners.solvers.rescue import Rescue
 from planners.sweeps.orders import directions, grid_shape
@@ -102,24 +101,10 @@ class ForestPolicyIterationOptions:
 
 
 class ForestPolicyIteration:
-    """Forest policy iteration.
+    """Forest policy iteration."""
 
-    Parameters
-    ----------
-    engine : LocalEngine
-    options : ForestPolicyIterationOptions
-    paths : GridPaths, optional
-        The shortest paths of the model, where they are known.
-    """
-
-    def __init__(
-        self,
-        engine: LocalEngine,
-        options: ForestPolicyIterationOptions,
-        paths: GridPaths | None = None,
-    ) -> None:
+    def __init__(self, engine: LocalEngine, options: ForestPolicyIterationOptions) -> None:
         self._engine = engine
-        self._paths = paths
         self._options = options
         num_states = engine.num_states
         # What is worked on between two full sweeps: the last V at first.
@@ -162,7 +147,7 @@ class ForestPolicyIteration:
     def _first_sweep(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Sweep | None:
         """Sweep the given V, or the value of shortest paths if nearer; None for neither."""
         given = self._sweep(V, out) if V.any() else None
-        if self._options.start == "sweeps" or not self._forest.follow_to_goal(self._paths):
+        if self._options.start == "sweeps" or not self._forest.follow_to_goal():
             return given
         actions, width = self._actions.copy(), self._rule.width
         self._actions.fill(-1)
