@@ -44,8 +44,8 @@ def _solved(what: str, model: Model, asked: _Asked, options: dict[str, Any]) -> 
     if result.infinite.any():
         state = int(np.argmax(result.infinite))
         raise ValueError(
-            f"{what} needs finite costs-to-go, and from state {state} no policy surely ends: ask "
-            "for a discount below 1"
+            f"{what} needs finite costs-to-go, and from {model.naming.state(state)} no policy "
+            "surely ends: ask for a discount below 1"
         )
     return result
 

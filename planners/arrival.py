@@ -23,6 +23,7 @@ from aggmaze.checks import check_time_limit
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
+from aggmaze.names import UNNAMED, Naming
 from planners.adapters import as_model
 from planners.budget import Clock
 from planners.kernels.compiling import interruptible
@@ -54,15 +55,19 @@ class Attractor:
         The states it never leaves again.
     share_of_states : float
         Fraction, in [0, 1], of the non-terminal states for which this is the nearest such place.
+    naming : Naming
+        What the model calls states.
     """
 
     states: NDArray[np.int64]
     share_of_states: float
+    naming: Naming = UNNAMED
 
     def __repr__(self) -> str:
-        states = f"state {self.states[0]}"
+        states = self.naming.state(int(self.states[0]))
         if len(self.states) > 1:
-            states = f"{len(self.states):,} states from {self.states[0]} on"
+            first = self.naming.list_states(self.states[:1])
+            states = f"{len(self.states):,} states from {first} on"
         return f"Attractor({states}, nearest of {_percent(self.share_of_states)} of the states)"
 
 
@@ -174,7 +179,9 @@ def arrival(
         share_of_states=np.count_nonzero(arrives & inside) / num_inside if num_inside else 1.0,
         expected_steps=None if steps is None else steps[0],
         expected_steps_exact=steps is None or steps[1],
-        attractors=tuple(Attractor(ends.attractors[i], basins[i] / num_inside) for i in order),
+        attractors=tuple(
+            Attractor(ends.attractors[i], basins[i] / num_inside, model.naming) for i in order
+        ),
         farthest=farthest,
     )
 
@@ -336,7 +343,8 @@ def describe_arrival(found: Arrival, gamma: float) -> str:
         count = len(found.attractors)
         places = "one place" if count == 1 else f"{count:,} places"
         text += (
-            f"; otherwise settles in {places}, the largest at state {largest.states[0]} "
+            f"; otherwise settles in {places}, the largest at "
+            f"{largest.naming.state(int(largest.states[0]))} "
             f"({_percent(largest.share_of_states)} of the states)"
         )
     # Where moves slip, a policy that would stay in a valley leaves it some time.

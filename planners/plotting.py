@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Hashable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.files import atomic_file
 from aggmaze.layouts.layout import Layout, open_passages
+from aggmaze.models.model import Model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +32,11 @@ _MOST_ARROWS = 40
 # Below this many cells a side, and across walls, contour lines say nothing.
 _FEWEST_CONTOURED = 8
 _MOST_LAYERS = 12
+# States that are drawn, those that have a label at the axis, and those in which values are written.
+_MOST_DRAWN = 100_000
+_MOST_TICKS = 40
+_MOST_WRITTEN = 400
+_MOST_LETTERS = 16
 _PATH = "#d62728"
 _WALL = "#20242c"
 _INFINITE = "#9aa0a6"
@@ -124,6 +132,154 @@ def plot_megastates(layout: Layout, labels: NDArray[np.int32], *, title: str = "
         )
         _draw_layout(axes, layout, through)
     return figure
+
+
+def plot_values(
+    model: Model,
+    values: ArrayLike,
+    policy: NDArray[np.int64] | None = None,
+    *,
+    title: str = "",
+    label: str = "cost-to-go",
+) -> Figure:
+    """Draw the values of any model: on a map where states are named by two integers, else as bars.
+
+    Parameters
+    ----------
+    model : TabularMDP, MoveMDP or EventMDP
+        Its ``state_names`` and ``action_names`` are what is written; numbers where it has none.
+    values : array_like of float, shape (S,)
+        Of the states that are listed; of a `FiniteHorizon` one step, ``values[t]``.
+    policy : ndarray of int, shape (S,), optional
+        Its actions are written in the states that are not terminal, where there are few.
+    title : str
+    label : str
+        What the values are.
+
+    Raises
+    ------
+    ValueError
+        If the shapes are others, or there are more than 100,000 states.
+    """
+    num_states = model.num_listed_states
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != (num_states,):
+        hint = "; of a finite horizon draw one step, values[t]" if array.ndim == 2 else ""
+        raise ValueError(
+            f"values must have shape ({num_states},), one a state, got {array.shape}{hint}"
+        )
+    if policy is not None and np.shape(policy) != (num_states,):
+        raise ValueError(f"policy must have shape ({num_states},), got {np.shape(policy)}")
+    if num_states > _MOST_DRAWN:
+        raise ValueError(f"{num_states:,} states are more than the {_MOST_DRAWN:,} that are drawn")
+    signs = [""] * num_states
+    if policy is not None:
+        if not (np.min(policy) >= 0 and np.max(policy) < model.num_actions):
+            raise ValueError(f"policy must hold actions in [0, {model.num_actions})")
+        names: Any = model.action_names or range(model.num_actions)
+        signs = [
+            "" if model.terminal[state] else _short(names[action])
+            for state, action in enumerate(np.asarray(policy).tolist())
+        ]
+    cells = _named_cells(model.state_names)
+    draw = _draw_bars if cells is None else partial(_draw_map, cells)
+    return draw(model, array, signs, title, label)
+
+
+def _named_cells(names: tuple[Hashable, ...] | None) -> NDArray[np.int64] | None:
+    """Return the coordinates that states are named by, shape (S, 2); None if they are not."""
+    if names is None or not all(
+        type(name) is tuple and len(name) == 2 and all(type(part) is int for part in name)
+        for name in names
+    ):
+        return None
+    parts: list[Any] = list(names)
+    if max(abs(part) for name in parts for part in name) > _MOST_DRAWN:
+        return None
+    cells = np.array(parts, dtype=np.int64)
+    sides = cells.max(axis=0) - cells.min(axis=0) + 1
+    # Names that are far apart are no map.
+    return cells if math.prod(sides.tolist()) <= _MOST_DRAWN else None
+
+
+def _draw_map(
+    cells: NDArray[np.int64],
+    model: Model,
+    values: NDArray[np.float64],
+    signs: list[str],
+    title: str,
+    label: str,
+) -> Figure:
+    """Draw values where their states are, x to the right and y upwards."""
+    check_matplotlib()
+    from matplotlib.figure import Figure
+
+    low, high = cells.min(axis=0), cells.max(axis=0)
+    nx, ny = (high - low + 1).tolist()
+    picture = np.full((ny, nx), np.nan)
+    x, y = (cells - low).T
+    picture[y, x] = np.where(np.isfinite(values), values, np.nan)
+    scale = min(1.1, 9.0 / max(nx, ny))
+    figure = Figure(figsize=(nx * scale + 1.6, ny * scale + 0.8), layout="constrained")
+    axes = figure.add_subplot()
+    image = axes.imshow(
+        np.ma.masked_array(picture, np.isnan(picture)),
+        origin="lower",
+        cmap=_with_solid_walls(_colours()),
+        extent=(low[0] - 0.5, high[0] + 0.5, low[1] - 0.5, high[1] + 0.5),
+        interpolation="nearest",
+    )
+    if nx <= _MOST_TICKS:
+        axes.set_xticks(range(int(low[0]), int(high[0]) + 1))
+    if ny <= _MOST_TICKS:
+        axes.set_yticks(range(int(low[1]), int(high[1]) + 1))
+    if len(cells) <= _MOST_WRITTEN:
+        for (x, y), value, sign in zip(cells.tolist(), values.tolist(), signs, strict=True):
+            # 0.0 added, since -0 reads oddly.
+            text = f"{value + 0.0:.3g}\n{sign}" if sign else f"{value + 0.0:.3g}"
+            axes.text(x, y, text, ha="center", va="center", fontsize=8, color="black")
+    figure.colorbar(image, ax=axes, shrink=0.85).set_label(label)
+    if title:
+        figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def _draw_bars(
+    model: Model, values: NDArray[np.float64], signs: list[str], title: str, label: str
+) -> Figure:
+    """Draw a bar for each state, in their order."""
+    check_matplotlib()
+    from matplotlib.figure import Figure
+
+    count = len(values)
+    width = min(12.0, max(3.0, 0.4 * count + 1.2))
+    figure = Figure(figsize=(width, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    finite = np.where(np.isfinite(values), values, np.nan)
+    bars = axes.bar(np.arange(count), finite, color="#3b7dd8", width=0.8 if count < 200 else 1.0)
+    if count <= _MOST_TICKS:
+        names = model.state_names or tuple(range(count))
+        slanted = max(len(_short(name)) for name in names) * count > 60
+        axes.set_xticks(
+            range(count),
+            [_short(name) for name in names],
+            rotation=45 if slanted else 0,
+            ha="right" if slanted else "center",
+        )
+        axes.bar_label(bars, labels=signs, padding=2, fontsize=8)
+    axes.set_xlabel("state")
+    axes.set_ylabel(label)
+    axes.margins(x=0.01, y=0.12)
+    if title:
+        figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def _short(name: Hashable) -> str:
+    """Return a name as a picture has room for it, free of matplotlib's signs for formulas."""
+    text = str(name)
+    text = text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
+    return text.replace("$", r"\$")
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:

@@ -80,9 +80,10 @@ def q_values(
             )
         if V.lower.max() > V.upper.min():
             low, high = int(np.argmin(V.upper)), int(np.argmax(V.lower))
+            where = [model.naming.state(state) for state in (low, high)]
             raise ValueError(
-                f"the gain differs from state to state ({V.gain[low]:.6g} in state {low}, "
-                f"{V.gain[high]:.6g} in state {high}): no one number says what an action is worth"
+                f"the gain differs from state to state ({V.gain[low]:.6g} in {where[0]}, "
+                f"{V.gain[high]:.6g} in {where[1]}): no one number says what an action is worth"
             )
         bias = np.append(V.bias, np.zeros(model.num_states - len(V.bias)))
         Q = make_engine(model, 1.0).q_values(bias) - float(V.gain[0])
@@ -505,8 +506,11 @@ def _policy_weights(
     # In a terminal state every action is the same step in place.
     refused = np.argwhere((weights > 0) & ~model.action_mask & ~model.terminal[:, np.newaxis])
     if len(refused) and not allow_unavailable:
-        state, action = refused[0]
-        raise ValueError(f"policy chooses action {action} in state {state}, which is unavailable")
+        state, action = refused[0].tolist()
+        raise ValueError(
+            f"policy chooses {model.naming.action(action)} in {model.naming.state(state)}, which "
+            "is unavailable"
+        )
     return weights
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, Self
@@ -10,7 +11,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from aggmaze.checks import check_integer
 from aggmaze.formats.archive import Archive, Expected, open_archive, write_archive
+from aggmaze.names import Names, as_names, index_of, names_from_bytes, names_to_bytes
 from planners.objective import (
     INFINITE,
     AverageCost,
@@ -153,6 +156,9 @@ class SolveResult:
         For `AverageCost`: what starting in a state costs more, in all, than the gain says.
     proof : dict of str to ndarray, optional
         What `certificate` writes beside all this.
+    state_names, action_names : tuple of hashable, optional
+        What the model calls states and actions; `value_of`, `action_of` and `to_dict` tell values
+        and actions by them.
     """
 
     values: NDArray[np.float64]
@@ -174,6 +180,8 @@ class SolveResult:
     ends: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
     bias: NDArray[np.float64] | None = None
     proof: dict[str, NDArray[Any]] | None = None
+    state_names: tuple[Hashable, ...] | None = None
+    action_names: tuple[Hashable, ...] | None = None
 
     def __repr__(self) -> str:
         return (
@@ -211,6 +219,68 @@ class SolveResult:
         if not isinstance(self.objective, AverageCost):
             raise AttributeError(f"a result of {self.objective} has no gain: AverageCost() has")
         return self.values
+
+    def value_of(self, state: Hashable, step: int = 0) -> float:
+        """Return the value of a state, in ``values``, by its name, or its index if it has none.
+
+        Parameters
+        ----------
+        state : hashable
+        step : int
+            Of a `FiniteHorizon`: before which step.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is no such state, or no such step.
+        """
+        return float(self._at(self.values, state, step))
+
+    def action_of(self, state: Hashable, step: int = 0) -> Hashable:
+        """Return the action of the policy in a state, both by name where they have names.
+
+        In a terminal state, where every action is the same step in place, it is one of them.
+
+        Parameters
+        ----------
+        state : hashable
+        step : int
+            Of a `FiniteHorizon`: which step.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is no such state, or no such step.
+        """
+        action = int(self._at(self.policy, state, step))
+        return action if self.action_names is None else self.action_names[action]
+
+    def to_dict(self, step: int = 0) -> dict[Hashable, tuple[float, Hashable]]:
+        """Return the value and the action of each state, all by name where they have names.
+
+        Parameters
+        ----------
+        step : int
+            Of a `FiniteHorizon`: before which step.
+        """
+        values, policy = self._step(self.values, step), self._step(self.policy, step)
+        states = range(len(values)) if self.state_names is None else self.state_names
+        names: Any = self.action_names
+        chosen = policy.tolist() if names is None else [names[action] for action in policy.tolist()]
+        return dict(zip(states, zip(values.tolist(), chosen, strict=True), strict=True))
+
+    def _step(self, array: NDArray[Any], step: int) -> NDArray[Any]:
+        """Return the part of an array that is of a step."""
+        if array.ndim == 2:
+            part: NDArray[Any] = array[check_integer("step", step, below=len(array))]
+            return part
+        if step != 0:
+            raise ValueError(f"step must be 0 where the policy is that of every step, got {step!r}")
+        return array
+
+    def _at(self, array: NDArray[Any], state: Hashable, step: int) -> Any:
+        names = as_names("state_names", self.state_names)
+        return self._step(array, step)[index_of("state", state, names, self.values.shape[-1])]
 
     @property
     def success(self) -> bool:
@@ -257,6 +327,11 @@ class SolveResult:
 
         The file holds plain arrays and needs no pickle.  A function that gave the stages of a
         `FiniteHorizon` is not in it.
+
+        Raises
+        ------
+        ValueError
+            If a state or action has a name that a file cannot hold (see `aggmaze.save_model`).
         """
         arrays: dict[str, NDArray[Any]] = {"values": self.values, "policy": self.policy}
         if self.labels is not None:
@@ -267,6 +342,10 @@ class SolveResult:
             arrays["bias"] = self.bias
         for name, array in (self.proof or {}).items():
             arrays[f"proof_{name}"] = array
+        for name in _NAMES:
+            names = getattr(self, name)
+            if names is not None:
+                arrays[name] = names_to_bytes(name, names)
         for name, array in vars(self.history).items():
             arrays[f"history_{name}"] = array
         header = {name: getattr(self, name) for name in _SCALARS}
@@ -311,18 +390,32 @@ class SolveResult:
             }
             ends = (arrays.pop("lower"), arrays.pop("upper")) if "lower" in arrays else None
             objective = _read_objective(archive, arrays.pop("terminal_costs", None))
+            names = {name: arrays.pop(name, None) for name in _NAMES}
+            action_names = _names("action_names", names)
+            policy = arrays["policy"]
+            if (
+                action_names is not None
+                and policy.size
+                and not 0 <= policy.min() <= policy.max() < len(action_names)
+            ):
+                raise ValueError(
+                    f"policy names an action outside [0, {len(action_names)}), those with names"
+                )
             return cls(
                 objective=objective,
                 history=history,
                 ends=ends,
                 proof=proof or None,
+                state_names=_names("state_names", names, arrays["values"].shape[-1]),
+                action_names=action_names,
                 **scalars | arrays,
             )
 
 
 _FLOAT, _INTEGER = ("float64",), ("int32", "int64")
 _KINDS: dict[str, type] = {"float": float, "int": int}
-_ARRAYS = ("values", "policy", "history", "labels", "ends", "bias", "proof")
+_NAMES = ("state_names", "action_names")
+_ARRAYS = ("values", "policy", "history", "labels", "ends", "bias", "proof", *_NAMES)
 _SCALARS = tuple(f.name for f in fields(SolveResult) if f.name not in ("objective", *_ARRAYS))
 # Objectives in the header; files from before there were others name none.
 _KINDS_OF_OBJECTIVE: dict[type, str] = {
@@ -363,6 +456,7 @@ def _expected_arrays(archive: Archive, num_iterations: int) -> dict[str, Expecte
         "lower": (_FLOAT, shape),
         "upper": (_FLOAT, shape),
         "terminal_costs": (_FLOAT, per_state),
+        **{name: (("uint8",), archive.shape(name, 1)) for name in _NAMES if name in archive},
         **{f"proof_{name}": (dtypes, sizes[by]) for name, (dtypes, by) in _PROOFS.items()},
     }
     # Older files do not list their arrays.
@@ -380,6 +474,13 @@ def _expected_arrays(archive: Archive, num_iterations: int) -> dict[str, Expecte
             whole = field.name.startswith(("num_", "iteration"))
             expected[f"history_{field.name}"] = (_INTEGER if whole else _FLOAT, entries)
     return expected
+
+
+def _names(
+    name: str, arrays: Mapping[str, NDArray[Any] | None], count: int | None = None
+) -> Names | None:
+    found = arrays[name]
+    return None if found is None else names_from_bytes(name, found, count)
 
 
 def _read_objective(archive: Archive, terminal_costs: NDArray[np.float64] | None) -> Objective:

@@ -81,7 +81,7 @@ class Stages:
         other = np.flatnonzero(model.terminal != base.terminal)
         if len(other):
             raise ValueError(
-                f"stages({step}): state {other[0]} is "
+                f"stages({step}): {base.naming.state(int(other[0]))} is "
                 f"{'' if model.terminal[other[0]] else 'not '}terminal, and in the model it is "
                 f"{'one' if base.terminal[other[0]] else 'not'}: an episode ends in the same "
                 "states at every step"
@@ -116,9 +116,9 @@ class Stages:
         mask = base.action_mask & ~base.terminal[:, np.newaxis]
         bad = np.argwhere(mask & ~np.isfinite(costs))
         if len(bad):
-            state, action = bad[0]
+            state, action = bad[0].tolist()
             raise ValueError(
-                f"stages({step}): state {state}, action {action}: cost {costs[state, action]} "
+                f"stages({step}): {base.naming.choice(state, action)}: cost {costs[state, action]} "
                 "must be finite; for other actions at each step give models"
             )
         if isinstance(base, MoveMDP):
@@ -133,6 +133,8 @@ class Stages:
             terminal=base.terminal,
             initial=base.initial,
             num_added_states=base.num_added_states,
+            state_names=base.state_names,
+            action_names=base.action_names,
         ).validate()
 
     def _checked_terminal_costs(self) -> NDArray[np.float64]:
@@ -150,8 +152,9 @@ class Stages:
         paid = np.flatnonzero((costs != 0) & model.terminal)
         if len(paid):
             raise ValueError(
-                f"terminal_costs[{paid[0]}] = {costs[paid[0]]}, and state {paid[0]} is terminal: "
-                "an episode that has ended pays nothing more. A state that is left by no action, "
+                f"terminal_costs[{paid[0]}] = {costs[paid[0]]}, and "
+                f"{model.naming.state(int(paid[0]))} is terminal: an episode that has ended "
+                "pays nothing more. A state that is left by no action, "
                 "but not the end, is no terminal state of a model that is made with terminal=[]"
             )
         return costs

@@ -55,7 +55,7 @@ class TabularEnv(gym.Env[Any, Any]):
     Observations are state indices, ``Discrete(S)``; actions are ``Discrete(A)``.  A step pays
     ``-cost`` of the outcome that happens and terminates in the model's terminal states.  ``info``
     holds ``state`` (int), ``prob`` (probability of what happened) and ``action_mask`` (int8, shape
-    (A,)), fresh at every call.
+    (A,)), fresh at every call; of a model whose states have names ``state_name`` too.
 
     Parameters
     ----------
@@ -232,11 +232,16 @@ class TabularEnv(gym.Env[Any, Any]):
         return state
 
     def _info(self, probability: float) -> dict[str, Any]:
-        return {
+        info = {
             "state": self._state,
             "prob": probability,
             "action_mask": self._mask[self._state].copy(),
         }
+        names = self._model.state_names
+        if names is not None:
+            # An added state, where an episode ends, has none.
+            info["state_name"] = names[self._state] if self._state < len(names) else None
+        return info
 
 
 def refuse_other_options(options: Mapping[str, Any], allowed: Iterable[str]) -> None:

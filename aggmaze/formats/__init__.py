@@ -5,7 +5,8 @@
 | Gymnasium's table ``P`` | `TabularMDP.from_gym_P` | `to_gym_P` |
 | MDPtoolbox's ``(P, R)``, and matrices in general | `TabularMDP.from_mdptoolbox`, `from_matrices` | `to_mdptoolbox` |
 | QuantEcon's ``DiscreteDP`` | `TabularMDP.from_quantecon` | `to_quantecon` |
-| a Python function | `TabularMDP.from_function` | |
+| pairs of state and action, as QuantEcon lists them | `TabularMDP.from_state_action_pairs` | |
+| a Python function | `TabularMDP.from_function`, `from_batched_function` | |
 
 Each module reads and writes one format.  Readers return `Tables`, the arguments of a `TabularMDP`.
 The formats hold rewards, the models costs: the sign changes here and nowhere else.

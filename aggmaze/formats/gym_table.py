@@ -12,10 +12,12 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from aggmaze.formats.functions import read_function
 from aggmaze.formats.outcomes import Outcomes, is_outcome, outcome_table
 from aggmaze.formats.tables import SupportsRows, Tables, plain_rows
+from aggmaze.names import Naming, as_names, shown
 
 #: Probability, next state, reward, and whether the episode ends.
 Outcome = tuple[float, int, float, bool]
@@ -25,16 +27,63 @@ _BLOCK = 128
 
 
 def read_gym_P(  # noqa: N802 (P is the attribute's name)
-    P: Mapping[int, Mapping[int, Sequence[Outcome]]] | Sequence[Sequence[Sequence[Outcome]]],
-    initial: ArrayLike | None,
+    P: Mapping[Any, Mapping[Any, Sequence[Outcome]]] | Sequence[Sequence[Sequence[Outcome]]],
+    initial: Any,
+    state_names: Any = None,
+    action_names: Any = None,
 ) -> Tables:
     """Return the tables of `TabularMDP.from_gym_P`."""
+    if isinstance(P, Mapping) and _has_names(P):
+        if state_names is not None or action_names is not None:
+            raise ValueError(
+                "P names its states or actions: leave state_names and action_names out"
+            )
+        return _read_named(P, initial)
     rows, num_actions = _rows(P)
     table = _table(rows, num_actions)
     counts = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
-    tables = Outcomes(num_actions, counts, table, "P[{}][{}]", "reward").tables(initial)
+    num_states = len(rows) // num_actions
+    naming = Naming(
+        as_names("state_names", state_names, num_states),
+        as_names("action_names", action_names, num_actions),
+    )
+    outcomes = Outcomes("P[{}][{}]", "reward", naming, num_states)
+    states, actions = np.divmod(np.arange(len(rows)), num_actions)
+    probabilities, following, rewards, terminated = table.T
+    outcomes.append(states, actions, counts, probabilities, following, rewards, terminated != 0)
+    tables = outcomes.tables(num_states, num_actions, initial)
     # The format has no masks: an action without outcomes is a fault, which validation names.
     return {**tables, "action_mask": None}
+
+
+def _has_names(P: Mapping[Any, Any]) -> bool:
+    """Whether states or actions are something else than numbers."""
+    if not all(_is_number(state) for state in P):
+        return True
+    first = next(iter(P.values()), None)
+    return isinstance(first, Mapping) and not all(_is_number(action) for action in first)
+
+
+def _is_number(name: Any) -> bool:
+    return hasattr(name, "__index__")
+
+
+def _read_named(P: Mapping[Any, Any], initial: Any) -> Tables:
+    """Return the tables of a P by names, in which actions that a state lacks are unavailable."""
+    for state, actions in P.items():
+        if not isinstance(actions, Mapping):
+            raise ValueError(
+                f"P[{shown(state)}] must map its actions to their outcomes, {{}} where the episode "
+                f"has ended, got {shown(actions)}"
+            )
+    return read_function(
+        lambda state, action: P[state][action],
+        P.keys(),
+        lambda state: P[state].keys(),
+        word="reward",
+        initial=initial,
+        place="P[{}][{}]",
+    ).tables
 
 
 def to_gym_P(model: SupportsRows) -> GymP:  # noqa: N802 (P is the attribute's name)

@@ -15,9 +15,11 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_choice
+from aggmaze.formats.endings import Endings, empty_ends, terminal_states, with_stays
 from aggmaze.formats.tables import (
     SupportsRows,
     Tables,
+    Word,
     check_prices,
     expected_costs,
     merged,
@@ -27,12 +29,13 @@ from aggmaze.formats.tables import (
     table,
     without_rows,
 )
+from aggmaze.names import Naming, as_names, chances
 
 Order = Literal["sas", "ass"]
 
 _FORMS = (
-    "P must be an array of shape (S, A, S), or (A, S, S) with order='ass', or a sequence of A "
-    "matrices of shape (S, S)"
+    "P must be an array of shape (S, A, S), or (A, S, S) with order='ass', a sequence of A "
+    "matrices of shape (S, S), or one matrix of shape (S*A, S)"
 )
 
 
@@ -43,32 +46,49 @@ def read_matrices(
     rewards: Any,
     order: Order | None,
     action_mask: ArrayLike | None,
-    terminal: ArrayLike | None,
-    initial: ArrayLike | None,
+    terminal: Any,
+    initial: Any,
+    state_names: Any = None,
+    action_names: Any = None,
+    endings: Endings | None = None,
 ) -> Tables:
     """Return the tables of `TabularMDP.from_matrices`."""
-    if (costs is None) == (rewards is None):
-        raise ValueError("give exactly one of costs and rewards")
+    word, given, never = priced(costs, rewards)
     if order is not None:
         check_choice("order", order, ("sas", "ass"))
-    matrices = _sequence(P)
-    if matrices is not None:
-        order = order or "ass"
-        transitions = _stacked(matrices, "P", order, probability_rows)
-    else:
-        order = order or "sas"
-        transitions = _flattened(_numbers(P, "P"), order)
+    transitions, order = _transitions(P, order)
     num_states = transitions.shape[1]
     num_actions = transitions.shape[0] // num_states
+    naming = Naming(
+        as_names("state_names", state_names, num_states),
+        as_names("action_names", action_names, num_actions),
+    )
     shape = num_states, num_actions
     mask = np.ones(shape, bool) if action_mask is None else action_mask
     available = table(mask, "action_mask", np.bool_, shape).reshape(-1)
-    if rewards is None:
-        name, given, never = "cost", costs, np.inf
-    else:
-        name, given, never = "reward", rewards, -np.inf
     # What each action pays, or each outcome; and of which action that is.
-    prices, by_outcome = _read_prices(given, f"{name}s", transitions, num_actions, order)
+    prices, by_outcome = _read_prices(given, f"{word}s", transitions, num_actions, order)
+    terminal = terminal_states(terminal, naming, num_states)
+    ends, final = None, np.zeros(num_states)
+    if endings is not None:
+        ends, final = endings.read(word, transitions, num_actions, available, terminal, naming)
+        # What the matrices hold of them does not count.
+        stays = np.repeat(ends, num_actions)
+    elif terminal is not None:
+        stays = empty_ends(transitions, terminal, num_actions)
+        if not by_outcome:
+            gone = (prices == never) | ~available
+            stays &= ~gone
+            # A state whose actions are all unavailable may be terminal.
+            bare = terminal & gone.reshape(shape).all(axis=1)
+            stays |= np.repeat(bare, num_actions)
+            paid = np.where(stays | gone, 0.0, prices)
+            _refuse_pay(paid, transitions, terminal, num_actions, word, naming)
+    else:
+        stays = np.zeros(len(available), dtype=bool)
+    if stays.any():
+        transitions, prices = with_stays(transitions, prices, stays, num_actions, by_outcome)
+        available = available | stays
     rows = np.arange(len(available))
     if by_outcome:
         rows = np.repeat(rows, np.diff(transitions.indptr))
@@ -83,13 +103,17 @@ def read_matrices(
         transitions = without_rows(transitions, lost)
     counted = available[rows]
     unless = f", or {never} where the action is unavailable"
-    check_prices(prices[counted], rows[counted], num_actions, name, unless)
+
+    def describe(row: int) -> str:
+        return naming.row(row, num_actions)
+
+    check_prices(prices[counted], rows[counted], describe, word, unless)
     # 0.0 - reward, since -0.0 reads oddly.
-    prices = prices if rewards is None else 0.0 - prices
+    prices = prices if word == "cost" else 0.0 - prices
     outcome_costs = None
     if by_outcome:
         prices, outcome_costs = expected_costs(transitions.indptr, transitions.data, prices)
-    return {
+    tables: Tables = {
         "transitions": transitions,
         "costs": prices.reshape(shape),
         "action_mask": available.reshape(shape),
@@ -97,17 +121,92 @@ def read_matrices(
         "initial": initial,
         "outcome_costs": outcome_costs,
         "num_added_states": 0,
+        "state_names": naming.states,
+        "action_names": naming.actions,
     }
+    if endings is None or ends is None:
+        return tables
+    if initial is not None:
+        initial = chances(initial, as_names("", naming.states), num_states, num_states)
+        tables["initial"] = table(initial, "initial", np.float64, (num_states,))
+    return endings.added_to(tables, ends, final if word == "cost" else 0.0 - final)
 
 
-def read_mdptoolbox(
-    P: Any, R: Any, terminal: ArrayLike | None, initial: ArrayLike | None
-) -> Tables:
+def _transitions(P: Any, order: Order | None) -> tuple[sp.csr_array, Order]:
+    """Return matrices in any of their forms as sparse rows, shape (S*A, S), and their order."""
+    matrices = _sequence(P)
+    if matrices is not None:
+        order = order or "ass"
+        return _stacked(matrices, "P", order, probability_rows), order
+    order = order or "sas"
+    if _is_sparse(P) or (isinstance(P, np.ndarray) and P.ndim == 2):
+        return _one_matrix(P, order), order
+    return _flattened(_numbers(P, "P"), order), order
+
+
+def _one_matrix(P: Any, order: Order) -> sp.csr_array:
+    """Return one matrix of all rows, in the order of states and actions, or the other way round."""
+    num_rows, num_states = P.shape if len(P.shape) == 2 else (0, 0)
+    if num_states == 0 or num_rows == 0 or num_rows % num_states:
+        raise ValueError(
+            f"{_FORMS}, with the row of state s and action a at s*A + a, or with order='ass' at "
+            f"a*S + s; got one of shape {P.shape}"
+        )
+    if P.dtype.kind not in "biuf":
+        raise ValueError(f"P must hold real numbers, got dtype {P.dtype}")
+    rows = probability_rows(P)
+    return rows if order == "sas" else rows[_rows_of_states(num_states, num_rows // num_states)]
+
+
+def _rows_of_states(num_states: int, num_actions: int) -> NDArray[np.int64]:
+    """Return where the rows of matrices that are stacked action by action are, state by state."""
+    return np.arange(num_actions * num_states).reshape(num_actions, -1).T.reshape(-1)
+
+
+def priced(costs: Any, rewards: Any, prefix: str = "") -> tuple[Word, Any, float]:
+    """Return which of the two is given, what it is, and the price of what is unavailable.
+
+    Parameters
+    ----------
+    costs, rewards : object
+        One of them None.
+    prefix : str
+        What their names begin with.
+    """
+    if (costs is None) == (rewards is None):
+        raise ValueError(f"give exactly one of {prefix}costs and {prefix}rewards")
+    return ("cost", costs, np.inf) if rewards is None else ("reward", rewards, -np.inf)
+
+
+def _refuse_pay(
+    prices: NDArray[np.float64],
+    transitions: sp.csr_array,
+    terminal: NDArray[np.bool_],
+    num_actions: int,
+    word: Word,
+    naming: Naming,
+) -> None:
+    """Refuse terminal states that lead back to themselves and pay, and say what to write."""
+    pays = terminal & (prices.reshape(-1, num_actions) != 0).any(axis=1)
+    columns = np.repeat(np.arange(len(prices)) // num_actions, np.diff(transitions.indptr))
+    leaves = (transitions.indices != columns) & (transitions.data != 0)
+    pays[columns[leaves]] = False
+    if pays.any():
+        state = int(np.argmax(pays))
+        found = prices.reshape(-1, num_actions)[state]
+        found = found[np.argmax(found != 0)]
+        raise ValueError(
+            f"{naming.state(state)} is declared terminal, so every action must lead back to it and "
+            f"neither cost nor pay anything, and it has the {word} {found:g}; to have it once "
+            f"there, or when it is entered, give it as terminal_{word}s="
+        )
+
+
+def read_mdptoolbox(P: Any, R: Any, **others: Any) -> Tables:
     """Return the tables of `TabularMDP.from_mdptoolbox`."""
-    order = None if _sequence(P) is not None else _order_of(_numbers(P, "P"), R)
-    return read_matrices(
-        P, costs=None, rewards=R, order=order, action_mask=None, terminal=terminal, initial=initial
-    )
+    one = _is_sparse(P) or (isinstance(P, np.ndarray) and P.ndim == 2)
+    order = None if one or _sequence(P) is not None else _order_of(_numbers(P, "P"), R)
+    return read_matrices(P, costs=None, rewards=R, order=order, action_mask=None, **others)
 
 
 def to_mdptoolbox(model: SupportsRows) -> tuple[list[sp.csr_matrix], NDArray[np.float64]]:
@@ -185,8 +284,8 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
     """Return an array of real numbers."""
     if _is_sparse(values):
         raise ValueError(
-            f"{name} must not be one sparse array, got shape {values.shape}; give a sequence of A "
-            "sparse arrays of shape (S, S)"
+            f"{name} must not be a sparse array of shape {values.shape}; of two axes, or a "
+            "sequence of A sparse arrays of shape (S, S)"
         )
     try:
         array = np.asarray(values)
@@ -226,8 +325,7 @@ def _stacked(
     stacked = sp.csr_array(sp.vstack([rows_of(M) for M in matrices], format="csr"))
     if order == "sas":
         return stacked
-    num_actions = len(matrices)
-    return stacked[np.arange(num_actions * num_states).reshape(num_actions, -1).T.reshape(-1)]
+    return stacked[_rows_of_states(num_states, len(matrices))]
 
 
 def _read_prices(
@@ -246,6 +344,8 @@ def _read_prices(
         if stacked.shape != transitions.shape:
             raise _misshapen(name, num_states, num_actions, order, _shape_of(matrices))
         return _entries(stacked, rows, columns), True
+    if _is_sparse(values) and values.shape == transitions.shape and num_actions > 1:
+        return _entries(sp.csr_array(_one_matrix(values, order)), rows, columns), True
     if _is_sparse(values) and values.ndim == 2:
         values = values.toarray()
     array = _numbers(values, name)

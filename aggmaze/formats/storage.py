@@ -30,10 +30,13 @@ from aggmaze.memory import check_memory
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
+from aggmaze.names import names_from_bytes, names_to_bytes
 
 _FORMAT = "aggmaze model 1"
 _GYM_FORMAT = "aggmaze gym P 1"
-_FLOAT, _BOOL, _INDEX = ("float64",), ("bool",), ("int32", "int64")
+_FLOAT, _BOOL, _INDEX, _BYTES = ("float64",), ("bool",), ("int32", "int64"), ("uint8",)
+# Arrays that hold names, as texts in JSON.
+_NAMES = ("state_names", "action_names")
 # The arrays of a model and what validating them takes, over the arrays: measured.
 _COPIES = 2.2
 # Likewise of matrices in single precision without a zero, the worst: measured.
@@ -60,7 +63,8 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ValueError
-        If the model is not valid.
+        If the model is not valid, or has a name that a file cannot hold: texts, finite numbers,
+        booleans, None and tuples of these come back as they are.
     TypeError
         If it is no model.
     FileNotFoundError
@@ -85,6 +89,10 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> None:
         }
         if model.outcome_costs is not None:
             arrays["outcome_costs"] = model.outcome_costs
+        for name in _NAMES:
+            names = getattr(model, name)
+            if names is not None:
+                arrays[name] = names_to_bytes(name, names)
     else:
         raise TypeError(f"model must be a TabularMDP or a MoveMDP, got {type(model).__name__}")
     write_archive(path, _FORMAT, header, {**arrays, "initial": model.initial})
@@ -101,7 +109,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
       with the matrices (S, S) of the actions in their order.
     - ``R``: rewards, shape (S, A) or (S,), or that of ``P``.
     - ``terminal`` (S,), or [] for none, ``initial`` (S,) and ``action_mask`` (S, A), as for
-      `TabularMDP`, each if it is wanted.
+      `TabularMDP`, and ``terminal_rewards`` (S,), each if it is wanted.
     - ``order``: the text "ass" for (A, S, S) or "sas" for (S, A, S), where there are as many
       actions as states, so that the shape does not tell.
 
@@ -173,8 +181,9 @@ def load_gym_P(path: str | os.PathLike[str]) -> TabularMDP:  # noqa: N802 (as Gy
 
     A plain ``P`` is what ``json.dump(env.unwrapped.P, file)`` writes: an object of states, numbered
     from 0, each an object of actions, each a list of ``[probability, next_state, reward,
-    terminated]``; or lists in place of the objects.  It does not say where episodes start: the
-    first state is uniform over those that are not terminal.
+    terminated]``; or lists in place of the objects.  Objects may use names instead of numbers, with
+    which outcomes then tell their next state.  It does not say where episodes start: the first
+    state is uniform over those that are not terminal.
 
     Parameters
     ----------
@@ -246,12 +255,22 @@ def _read_tables(archive: Archive) -> TabularMDP:
     }
     if "outcome_costs" in archive:
         expected["outcome_costs"] = (_FLOAT, num_entries)
+    for name in _NAMES:
+        if name in archive:
+            expected[name] = _BYTES, archive.shape(name, 1)
     arrays = archive.read(expected, copies=_COPIES)
+    num_added_states = check_integer(
+        "num_added_states", archive.scalar("num_added_states", int), below=num_states
+    )
+    counts = num_states - num_added_states, num_actions
+    names: dict[str, Any] = {
+        name: names_from_bytes(name, arrays.pop(name), count)
+        for name, count in zip(_NAMES, counts, strict=True)
+        if name in arrays
+    }
     arrays = {name: lock(array) for name, array in arrays.items()}
     transitions = _sparse_rows(arrays, ("data", "indices", "indptr"), num_states)
-    return TabularMDP(
-        transitions, **arrays, num_added_states=archive.scalar("num_added_states", int)
-    )
+    return TabularMDP(transitions, **arrays, **names, num_added_states=num_added_states)
 
 
 def _sparse_rows(
@@ -294,6 +313,7 @@ def _read_matrices(archive: Archive) -> TabularMDP:
         "terminal": (_TRUTHS, (num_states,)),
         "initial": (_REAL, (num_states,)),
         "action_mask": (_TRUTHS, (num_states, num_actions)),
+        "terminal_rewards": (_REAL, (num_states,)),
     }
     if "terminal" in archive and archive.shape("terminal", 1) == (0,):
         optional["terminal"] = (
@@ -308,7 +328,8 @@ def _read_matrices(archive: Archive) -> TabularMDP:
         P: Any = [rows[a * num_states : (a + 1) * num_states] for a in range(num_actions)]
     else:
         P = arrays.pop("P")
-    return TabularMDP.from_matrices(P, rewards=arrays.pop("R"), order=order, **arrays)
+    others: dict[str, Any] = dict(arrays)
+    return TabularMDP.from_matrices(P, rewards=others.pop("R"), order=order, **others)
 
 
 def _order(archive: Archive, shape: tuple[int, ...]) -> Literal["sas", "ass"]:
@@ -328,6 +349,9 @@ def _order(archive: Archive, shape: tuple[int, ...]) -> Literal["sas", "ass"]:
 def _plain_table(found: Any) -> Any:
     """Return what a JSON file holds as `TabularMDP.from_gym_P` takes it, None if it is no table."""
     is_object = isinstance(found, dict) and all(name.isdecimal() for name in found)
+    if isinstance(found, dict) and not is_object:
+        # By names, unless it holds something else than states.
+        return found if all(isinstance(actions, dict) for actions in found.values()) else None
     if not found or not (is_object or isinstance(found, list)):
         return None
     states = _in_order(found, "the states of P")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, Self, TypedDict
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, Protocol, Self, TypedDict
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,11 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.arrays import own
 from aggmaze.models.rows import Rows
+from aggmaze.names import UNNAMED, Naming
 
 # Rows in single or half precision may miss 1 by so many roundings of a number near 1.
 _ROUNDINGS = 8
 # What rounding leaves of a probability of 0, as in 1 - win - lose, is no further below it.
 _ROUNDED = 1e-12
+
+
+#: What a source holds: what is paid, or what is got.
+Word = Literal["cost", "reward"]
 
 
 class Tables(TypedDict):
@@ -27,6 +33,8 @@ class Tables(TypedDict):
     initial: ArrayLike | None
     outcome_costs: NDArray[np.float64] | None
     num_added_states: int
+    state_names: Any
+    action_names: Any
 
 
 class SupportsRows(Protocol):
@@ -220,7 +228,8 @@ def check_probabilities(
     probabilities: NDArray[np.float64],
     following: NDArray[Any],
     row_of_entry: NDArray[np.integer[Any]],
-    num_actions: int,
+    describe: Callable[[int], str],
+    naming: Naming = UNNAMED,
 ) -> None:
     """Refuse a probability that is none, naming its state and action and the next state.
 
@@ -231,20 +240,23 @@ def check_probabilities(
         Next states.
     row_of_entry : ndarray of int, shape (N,)
         State and action of each as one number.
-    num_actions : int
+    describe : callable
+        What errors call the state and action of such a number.
+    naming : Naming
+        What they call the next state.
     """
     bad = np.flatnonzero(~np.isfinite(probabilities) | (probabilities < 0))
     if len(bad):
         raise ValueError(
-            f"{_place(row_of_entry[bad[0]], num_actions)}: probability {probabilities[bad[0]]} of "
-            f"state {int(following[bad[0]])} must be a finite number, not negative"
+            f"{describe(int(row_of_entry[bad[0]]))}: probability {probabilities[bad[0]]} of "
+            f"{naming.state(int(following[bad[0]]))} must be a finite number, not negative"
         )
 
 
 def check_prices(
     prices: NDArray[np.float64],
     rows: NDArray[np.integer[Any]],
-    num_actions: int,
+    describe: Callable[[int], str],
     word: str,
     unless: str = "",
 ) -> None:
@@ -255,20 +267,16 @@ def check_prices(
     prices : ndarray of float, shape (N,)
     rows : ndarray of int, shape (N,)
         State and action of each as one number.
-    num_actions : int
+    describe : callable
+        What errors call the state and action of such a number.
     word, unless : str
         What it is called, and what else would have been allowed.
     """
     bad = np.flatnonzero(~np.isfinite(prices))
     if len(bad):
         raise ValueError(
-            f"{_place(rows[bad[0]], num_actions)}: {word} {prices[bad[0]]} must be finite{unless}"
+            f"{describe(int(rows[bad[0]]))}: {word} {prices[bad[0]]} must be finite{unless}"
         )
-
-
-def _place(row: Any, num_actions: int) -> str:
-    state, action = divmod(int(row), num_actions)
-    return f"state {state}, action {action}"
 
 
 def sparse_rows(matrix: Any) -> sp.csr_array:

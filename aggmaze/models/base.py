@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import fields
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from aggmaze.formats.gym_table import GymP, to_gym_P
 from aggmaze.formats.matrices import to_mdptoolbox
 from aggmaze.formats.tables import SupportsRows
 from aggmaze.models.rows import ROW_SUM_TOLERANCE, Rows
+from aggmaze.names import UNNAMED, Naming, as_names, index_of
 
 
 class FiniteMDP(ABC):
@@ -25,6 +26,10 @@ class FiniteMDP(ABC):
 
     The two kinds of models are its subclasses; what they hold is theirs.
     """
+
+    #: What the states that are listed, and the actions, are called, where they have names.
+    state_names: tuple[Hashable, ...] | None = None
+    action_names: tuple[Hashable, ...] | None = None
 
     @property
     @abstractmethod
@@ -35,6 +40,33 @@ class FiniteMDP(ABC):
     @abstractmethod
     def num_actions(self) -> int:
         """Number of actions A."""
+
+    @property
+    def naming(self) -> Naming:
+        """How messages call states and actions: by number, and by name where they have one."""
+        return Naming(self.state_names, self.action_names)
+
+    def state_index(self, state: Hashable) -> int:
+        """Return the index of a state that is given by its name, or by its index if it has none.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is no such state.
+        """
+        names = as_names("state_names", self.state_names)
+        return index_of("state", state, names, self.num_states)
+
+    def action_index(self, action: Hashable) -> int:
+        """Return the index of an action that is given by its name, or by its index if it has none.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is no such action.
+        """
+        names = as_names("action_names", self.action_names)
+        return index_of("action", action, names, self.num_actions)
 
     @property
     @abstractmethod
@@ -131,12 +163,20 @@ def uniform_over(states: NDArray[np.bool_]) -> NDArray[np.float64]:
     return chosen / np.count_nonzero(chosen)
 
 
-def check_distribution(initial: NDArray[np.float64]) -> None:
-    """Refuse an initial distribution that is none, naming the first bad entry."""
+def check_distribution(initial: NDArray[np.float64], naming: Naming = UNNAMED) -> None:
+    """Refuse an initial distribution that is none, naming the first bad entry.
+
+    Parameters
+    ----------
+    initial : ndarray of float, shape (S,)
+    naming : Naming
+        What states are called.
+    """
     if not (initial.min() >= 0 and initial.max() < np.inf):
         bad = np.flatnonzero(~np.isfinite(initial) | (initial < 0))
+        where = "" if naming.states is None else f" of {naming.state(int(bad[0]))}"
         raise ValueError(
-            f"initial[{bad[0]}] = {initial[bad[0]]} must be a finite number, not negative"
+            f"initial[{bad[0]}] = {initial[bad[0]]}{where} must be a finite number, not negative"
         )
     if abs(initial.sum() - 1.0) > ROW_SUM_TOLERANCE:
         raise ValueError(f"initial sums to {initial.sum()}, must sum to 1")
@@ -162,6 +202,7 @@ def scaled_costs(
     *,
     rows: NDArray[np.integer[Any]] | None = None,
     choice: str = "action",
+    naming: Naming = UNNAMED,
 ) -> NDArray[np.float64]:
     """Return costs times a factor, and refuse one that becomes infinite.
 
@@ -172,6 +213,8 @@ def scaled_costs(
     factor : float
     width, choice : int, str
         Number of choices in a state, and what they are called.
+    naming : Naming
+        What states and actions are called.
     rows : ndarray of int, shape (N,), optional
         ``s * width + k`` for a cost of choice ``k`` in state ``s``; by default one each, in order.
     """
@@ -181,7 +224,7 @@ def scaled_costs(
     if len(lost):
         state, number = divmod(int(lost[0] if rows is None else rows[lost[0]]), width)
         raise ValueError(
-            f"state {state}, {choice} {number}: cost {costs[lost[0]]} times factor {factor} is "
-            "too large for float64"
+            f"{naming.state(state)}, {naming.action(number, choice)}: cost {costs[lost[0]]} times "
+            f"factor {factor} is too large for float64"
         )
     return lock(scaled)

@@ -7,23 +7,30 @@ model.  Models are immutable: their arrays are their own and read-only, so copie
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn, overload
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.arrays import lock, own, readonly
-from aggmaze.checks import check_positive
-from aggmaze.formats.discrete_dp import read_discrete_dp
-from aggmaze.formats.functions import CostOutcome, read_function
+from aggmaze.checks import check_choice, check_positive
+from aggmaze.formats.discrete_dp import read_discrete_dp, read_pairs
+from aggmaze.formats.endings import Endings, Paid, terminal_states
+from aggmaze.formats.functions import (
+    CostOutcome,
+    Watch,
+    explore_function,
+    read_batched,
+    read_function,
+)
 from aggmaze.formats.gym_table import Outcome as GymOutcome
 from aggmaze.formats.gym_table import read_gym_P
-from aggmaze.formats.matrices import read_matrices, read_mdptoolbox
-from aggmaze.formats.tables import check_probabilities, table, without_rounding
+from aggmaze.formats.matrices import priced, read_matrices, read_mdptoolbox
+from aggmaze.formats.tables import Word, check_probabilities, table, without_rounding
 from aggmaze.models.base import (
     FiniteMDP,
     check_block,
@@ -32,6 +39,7 @@ from aggmaze.models.base import (
     uniform_over,
 )
 from aggmaze.models.rows import ROW_SUM_TOLERANCE, Rows
+from aggmaze.names import Naming, as_names, chances, listed, shown
 
 # States that a message lists before it only counts them.
 _MOST_NAMED = 5
@@ -45,6 +53,19 @@ _SAY_TERMINATED = (
     "If the episode ends there, give None for its actions, or True as the fourth entry of its "
     "outcomes to have the {word} once. If not, give False as the fourth entry"
 )
+_SAY_TERMINATED_AT_ONCE = (
+    "If the episode ends there, let none of its actions have an outcome, or return terminated, the "
+    "fourth array, to have the {word} once. If not, return a terminated that is False there"
+)
+# States that are found by following outcomes, unless more are allowed.
+MOST_EXPLORED = 1_000_000
+
+#: A state by its name or index, chances by state, or the distribution, shape (S,).
+Initial = ArrayLike | Hashable | Mapping[Any, float]
+#: What `TabularMDP.from_function` asks.
+StepFunction = Callable[[Any, Any], Iterable[CostOutcome] | None]
+#: How many actions there are, or their names, or a function that gives those of a state.
+Actions = int | Iterable[Hashable] | Callable[[Any], Iterable[Hashable] | None]
 
 
 class RowSums(NamedTuple):
@@ -87,14 +108,20 @@ class TabularMDP(FiniteMDP):
     terminal : array_like of bool, shape (S,), or [], optional
         Terminal states: every action leads back to the state and costs nothing; [] for none.  By
         default exactly the states of which that is true.
-    initial : array_like, shape (S,), optional
+    initial : array_like, shape (S,), a state, or mapping, optional
         Distribution of the first state; by default uniform over the states that are not terminal.
+        A single state, or chances by state, in a mapping; both by name where states have names,
+        else by index.
     outcome_costs : array_like, shape (nnz,), optional
         Cost of each stored outcome, aligned with ``transitions.data``, where the outcomes of an
         action cost differently; their mean is ``costs``.
     num_added_states : int
         Trailing states that the model's source does not list (see `from_gym_P`); planners leave
         them out of what they return.
+    state_names, action_names : iterable of hashable, optional
+        What the states that are listed, and the actions, are called, each differently; kept as
+        tuples.  Messages, results and pictures then tell them by name, and ``terminal`` may list
+        names instead of booleans.
 
     Raises
     ------
@@ -109,6 +136,8 @@ class TabularMDP(FiniteMDP):
     initial: NDArray[np.float64]
     outcome_costs: NDArray[np.float64] | None
     num_added_states: int
+    state_names: tuple[Hashable, ...] | None = None
+    action_names: tuple[Hashable, ...] | None = None
 
     def __init__(
         self,
@@ -116,10 +145,12 @@ class TabularMDP(FiniteMDP):
         costs: ArrayLike,
         *,
         action_mask: ArrayLike | None = None,
-        terminal: ArrayLike | None = None,
-        initial: ArrayLike | None = None,
+        terminal: ArrayLike | Iterable[Hashable] | None = None,
+        initial: Initial | None = None,
         outcome_costs: ArrayLike | None = None,
         num_added_states: int = 0,
+        state_names: Iterable[Hashable] | None = None,
+        action_names: Iterable[Hashable] | None = None,
     ) -> None:
         costs = table(costs, "costs", np.float64)
         if costs.ndim != 2 or 0 in costs.shape:
@@ -147,34 +178,40 @@ class TabularMDP(FiniteMDP):
             raise ValueError(
                 f"num_added_states must be in [0, {num_states}), got {num_added_states}"
             )
-        if terminal is None:
-            terminal = _absorbing(matrix, costs)
-        elif np.shape(terminal) == (0,):
-            terminal = np.zeros(num_states, dtype=bool)
-        terminal = table(terminal, "terminal", np.bool_, (num_states,))
+        num_listed = num_states - num_added_states
+        state_names = as_names("state_names", state_names, num_listed)
+        action_names = as_names("action_names", action_names, num_actions)
+        naming = Naming(state_names, action_names)
+        ends = terminal_states(terminal, naming, num_states)
+        if ends is None:
+            ends = own(_absorbing(matrix, costs), np.bool_)
         if initial is None:
-            initial = uniform_over(~terminal)
+            initial = uniform_over(~ends)
             if num_added_states:
-                initial = uniform_over(
-                    ~terminal & (np.arange(num_states) < num_states - num_added_states)
-                )
+                initial = uniform_over(~ends & (np.arange(num_states) < num_listed))
+        initial = chances(initial, state_names, num_listed, num_states)
         initial = table(initial, "initial", np.float64, (num_states,))
         initial = own(without_rounding(initial), np.float64)
         for name, value in (
             ("transitions", matrix),
             ("costs", costs),
             ("action_mask", mask),
-            ("terminal", terminal),
+            ("terminal", ends),
             ("initial", initial),
             ("outcome_costs", outcome_costs),
             ("num_added_states", int(num_added_states)),
+            ("state_names", state_names),
+            ("action_names", action_names),
         ):
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         added = f" ({self.num_added_states} added)" if self.num_added_states else ""
+        states = "" if self.state_names is None else f" ({listed(self.state_names)})"
+        actions = "" if self.action_names is None else f" ({listed(self.action_names)})"
         return (
-            f"TabularMDP({self.num_states:,} states{added}, {self.num_actions} actions, "
+            f"TabularMDP({self.num_states:,} states{states}{added}, "
+            f"{self.num_actions} actions{actions}, "
             f"{np.count_nonzero(self.terminal):,} terminal, {self.transitions.nnz:,} transitions)"
         )
 
@@ -252,11 +289,14 @@ class TabularMDP(FiniteMDP):
         """
         check_positive("factor", factor)
         num_actions, outcome_costs = self.num_actions, self.outcome_costs
-        costs = scaled_costs(self.costs.reshape(-1), factor, num_actions)
+        naming = self.naming
+        costs = scaled_costs(self.costs.reshape(-1), factor, num_actions, naming=naming)
         if outcome_costs is not None:
             counts = np.diff(self.transitions.indptr)
             rows = np.repeat(np.arange(len(counts)), counts)
-            outcome_costs = scaled_costs(outcome_costs, factor, num_actions, rows=rows)
+            outcome_costs = scaled_costs(
+                outcome_costs, factor, num_actions, rows=rows, naming=naming
+            )
         return replace(self, costs=costs.reshape(self.costs.shape), outcome_costs=outcome_costs)
 
     def to_tabular(self) -> TabularMDP:
@@ -297,16 +337,18 @@ class TabularMDP(FiniteMDP):
 
     def _check(self) -> None:
         """Check probabilities, costs, terminal states and the initial distribution."""
-        matrix, num_actions = self.transitions, self.num_actions
+        matrix, num_actions, naming = self.transitions, self.num_actions, self.naming
         if matrix.nnz and not 0 <= matrix.indices.min() <= matrix.indices.max() < self.num_states:
             raise ValueError(f"transitions name a state outside [0, {self.num_states})")
         row_of_entry = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
-        def refuse(row: int, problem: str) -> NoReturn:
-            state, action = divmod(int(row), num_actions)
-            raise ValueError(f"state {state}, action {action}: {problem}")
+        def describe(row: int) -> str:
+            return naming.row(row, num_actions)
 
-        check_probabilities(matrix.data, matrix.indices, row_of_entry, num_actions)
+        def refuse(row: int, problem: str) -> NoReturn:
+            raise ValueError(f"{describe(row)}: {problem}")
+
+        check_probabilities(matrix.data, matrix.indices, row_of_entry, describe, naming)
         available = self.action_mask.reshape(-1)
         if self.row_sums.error > ROW_SUM_TOLERANCE:
             sums = np.bincount(row_of_entry, weights=matrix.data, minlength=matrix.shape[0])
@@ -317,16 +359,16 @@ class TabularMDP(FiniteMDP):
             refuse(bad[0], f"cost {self.costs.reshape(-1)[bad[0]]} must be finite")
         stuck = np.flatnonzero(~self.action_mask.any(axis=1))
         if len(stuck):
-            raise ValueError(f"state {stuck[0]} has no available action")
+            raise ValueError(f"{naming.state(int(stuck[0]))} has no available action")
         if self.outcome_costs is not None:
             self._check_outcome_costs(row_of_entry, available, refuse)
         fake = np.flatnonzero(self.terminal & ~_absorbing(matrix, self.costs))
         if len(fake):
             raise ValueError(
-                f"state {fake[0]} is declared terminal, so every action must lead back to it and "
-                "neither cost nor pay anything"
+                f"{naming.state(int(fake[0]))} is declared terminal, so every action must lead "
+                "back to it and neither cost nor pay anything"
             )
-        check_distribution(self.initial)
+        check_distribution(self.initial, naming)
 
     def _check_outcome_costs(
         self, row_of_entry: NDArray[np.int64], available: NDArray[np.bool_], refuse: Any
@@ -356,9 +398,14 @@ class TabularMDP(FiniteMDP):
         costs: Any = None,
         rewards: Any = None,
         order: Literal["sas", "ass"] | None = None,
-        terminal: ArrayLike | None = None,
-        initial: ArrayLike | None = None,
+        terminal: ArrayLike | Iterable[Hashable] | None = None,
+        initial: Initial | None = None,
         action_mask: ArrayLike | None = None,
+        terminal_costs: ArrayLike | Mapping[Any, float] | None = None,
+        terminal_rewards: ArrayLike | Mapping[Any, float] | None = None,
+        terminal_paid: Paid = "once",
+        state_names: Iterable[Hashable] | None = None,
+        action_names: Iterable[Hashable] | None = None,
     ) -> TabularMDP:
         """Build a validated model from transition matrices.
 
@@ -371,16 +418,30 @@ class TabularMDP(FiniteMDP):
 
         Parameters
         ----------
-        P : array_like, shape (S, A, S), or sequence of A matrices, shape (S, S)
-            Matrices are two-dimensional arrays, dense or sparse.
+        P : array_like, shape (S, A, S), sequence of A matrices (S, S), or one matrix (S*A, S)
+            Matrices are two-dimensional arrays, dense or sparse.  The row of state s and action a
+            of one matrix is ``s*A + a``.
         costs, rewards : array_like, shape (S, A) or (S,), or in the form of P
-            Exactly one of the two.  In the form of P, as an array of three axes or a sequence of
-            matrices, they are those of each next state; where P has no entry they do not count.
+            Exactly one of the two.  (S,) is what each step from a state costs or pays, whatever the
+            action.  In the form of P, as an array of three axes, a sequence of matrices or one
+            sparse matrix, they are those of each next state; where P has no entry they do not
+            count.
         order : {"sas", "ass"}, optional
-            Order of the axes: ``"ass"`` for an array (A, S, S), ``"sas"`` for a sequence of S
-            matrices (A, S).
+            Order of the axes: ``"ass"`` for an array (A, S, S) or one matrix with the row
+            ``a*S + s``, ``"sas"`` for a sequence of S matrices (A, S).
         terminal, initial, action_mask : array_like, optional
-            As for `TabularMDP`.  What ``action_mask`` leaves out is unavailable too.
+            As for `TabularMDP`.  What ``action_mask`` leaves out is unavailable too.  Rows of
+            terminal states may be empty.
+        terminal_costs, terminal_rewards : array_like, shape (S,), or mapping, optional
+            What it costs, or pays, to end in each terminal state: as an array that is 0 elsewhere,
+            or by state, by name where states have names.  The sort that the model has.  Without
+            ``terminal`` the states that have some are terminal, and those that nothing leads away
+            from.  What P and the costs or rewards hold of terminal states then does not count.
+        terminal_paid : {"once", "entering"}
+            Whether the terminal state pays, one step after it is entered, so that this is its
+            value; or the step that enters it, so that it is not discounted once more.
+        state_names, action_names : iterable of hashable, optional
+            As for `TabularMDP`.
 
         Raises
         ------
@@ -393,6 +454,11 @@ class TabularMDP(FiniteMDP):
             Without ``terminal``, of absorbing states whose cost or reward is not 0: they are read
             as having it for ever.  An explicit ``terminal``, [] for none, says that this is meant.
         """
+        endings = None
+        check_choice("terminal_paid", terminal_paid, ("once", "entering"))
+        if terminal_costs is not None or terminal_rewards is not None:
+            word, prices, _ = priced(terminal_costs, terminal_rewards, "terminal_")
+            endings = Endings(prices, word, terminal_paid)
         tables = read_matrices(
             P,
             costs=costs,
@@ -401,9 +467,12 @@ class TabularMDP(FiniteMDP):
             action_mask=action_mask,
             terminal=terminal,
             initial=initial,
+            state_names=state_names,
+            action_names=action_names,
+            endings=endings,
         )
         model = cls(**tables).validate()
-        if terminal is None:
+        if terminal is None and endings is None:
             _warn_of_perpetuities(model, "cost" if rewards is None else "reward", _SAY_TERMINAL)
         return model
 
@@ -413,18 +482,20 @@ class TabularMDP(FiniteMDP):
         P: Any,
         R: Any,
         *,
-        terminal: ArrayLike | None = None,
-        initial: ArrayLike | None = None,
+        terminal: ArrayLike | Iterable[Hashable] | None = None,
+        initial: Initial | None = None,
+        state_names: Iterable[Hashable] | None = None,
+        action_names: Iterable[Hashable] | None = None,
     ) -> TabularMDP:
         """Build a validated model from MDPtoolbox's pair.
 
         Parameters
         ----------
-        P : array_like, shape (A, S, S), or sequence of A matrices, shape (S, S)
+        P : array_like, shape (A, S, S), sequence of A matrices (S, S), or one matrix (S*A, S)
             An array (S, A, S) is recognised by its shape.
         R : array_like, shape (S, A) or (S,), or in the form of P
             Rewards; as in `from_matrices`, with -inf where an action is unavailable.
-        terminal, initial : array_like, optional
+        terminal, initial, state_names, action_names : optional
             As for `TabularMDP`; without ``terminal`` it warns as `from_matrices` does.
 
         Raises
@@ -434,7 +505,15 @@ class TabularMDP(FiniteMDP):
             means one thing in the order (A, S, S) and another in the order (S, A, S):
             `from_matrices` is told which.
         """
-        model = cls(**read_mdptoolbox(P, R, terminal, initial)).validate()
+        tables = read_mdptoolbox(
+            P,
+            R,
+            terminal=terminal,
+            initial=initial,
+            state_names=state_names,
+            action_names=action_names,
+        )
+        model = cls(**tables).validate()
         if terminal is None:
             _warn_of_perpetuities(model, "reward", _SAY_TERMINAL)
         return model
@@ -444,8 +523,10 @@ class TabularMDP(FiniteMDP):
         cls,
         ddp: Any,
         *,
-        terminal: ArrayLike | None = None,
-        initial: ArrayLike | None = None,
+        terminal: ArrayLike | Iterable[Hashable] | None = None,
+        initial: Initial | None = None,
+        state_names: Iterable[Hashable] | None = None,
+        action_names: Iterable[Hashable] | None = None,
     ) -> TabularMDP:
         """Build a validated model from QuantEcon's ``DiscreteDP``, in either of its forms.
 
@@ -455,24 +536,138 @@ class TabularMDP(FiniteMDP):
         ----------
         ddp : quantecon.markov.DiscreteDP
             Actions with reward -inf, and pairs that are not listed, are unavailable.
-        terminal, initial : array_like, optional
+        terminal, initial, state_names, action_names : optional
             As for `TabularMDP`; without ``terminal`` it warns as `from_matrices` does.
         """
-        model = cls(**read_discrete_dp(ddp, terminal, initial)).validate()
+        tables = read_discrete_dp(
+            ddp,
+            terminal=terminal,
+            initial=initial,
+            state_names=state_names,
+            action_names=action_names,
+        )
+        model = cls(**tables).validate()
         if terminal is None:
             _warn_of_perpetuities(model, "reward", _SAY_TERMINAL)
         return model
 
     @classmethod
+    def from_state_action_pairs(
+        cls,
+        s_indices: Any,
+        a_indices: Any,
+        Q: Any,
+        *,
+        costs: ArrayLike | None = None,
+        rewards: ArrayLike | None = None,
+        num_actions: int | None = None,
+        terminal: ArrayLike | Iterable[Hashable] | None = None,
+        initial: Initial | None = None,
+        state_names: Iterable[Hashable] | None = None,
+        action_names: Iterable[Hashable] | None = None,
+    ) -> TabularMDP:
+        """Build a validated model from the pairs of state and action that are available.
+
+        The form of QuantEcon's ``DiscreteDP(R, Q, beta, s_indices, a_indices)``, which need not be
+        installed.
+
+        Parameters
+        ----------
+        s_indices, a_indices : array_like of int, or lists of names, shape (L,)
+            State and action of each pair, in any order; pairs that are not listed are unavailable.
+        Q : array_like or sparse matrix, shape (L, S)
+            The probabilities of the next state after each pair.
+        costs, rewards : array_like, shape (L,)
+            Exactly one of the two: what each pair costs or pays.  A reward of -inf, or a cost of
+            +inf, means that the pair is unavailable.
+        num_actions : int, optional
+            A, by default one more than the largest of ``a_indices``, or as many as there are names.
+        terminal, initial, state_names, action_names : optional
+            As for `TabularMDP`; without ``terminal`` it warns as `from_matrices` does.  Terminal
+            states need not list pairs.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit together, a pair is listed twice, or the model is not valid.
+        """
+        tables = read_pairs(
+            s_indices,
+            a_indices,
+            Q,
+            costs=costs,
+            rewards=rewards,
+            num_actions=num_actions,
+            terminal=terminal,
+            initial=initial,
+            state_names=state_names,
+            action_names=action_names,
+        )
+        model = cls(**tables).validate()
+        if terminal is None:
+            _warn_of_perpetuities(model, "cost" if rewards is None else "reward", _SAY_TERMINAL)
+        return model
+
+    @overload
+    @classmethod
     def from_function(
         cls,
         num_states: int,
         num_actions: int,
-        fn: Callable[[int, int], Iterable[CostOutcome] | None],
+        fn: StepFunction,
         *,
-        initial: ArrayLike | None = None,
+        rewards: bool = False,
+        initial: Initial | None = None,
+        progress: Watch | None = None,
+    ) -> TabularMDP: ...
+
+    @overload
+    @classmethod
+    def from_function(
+        cls,
+        num_states: StepFunction,
+        *,
+        states: int | Iterable[Hashable],
+        actions: Actions,
+        rewards: bool = False,
+        initial: Initial | None = None,
+        progress: Watch | None = None,
+    ) -> TabularMDP: ...
+
+    @overload
+    @classmethod
+    def from_function(
+        cls,
+        num_states: StepFunction,
+        *,
+        start: Hashable | Mapping[Any, float],
+        actions: Actions,
+        rewards: bool = False,
+        max_states: int = MOST_EXPLORED,
+        progress: Watch | None = None,
+    ) -> TabularMDP: ...
+
+    @classmethod
+    def from_function(
+        cls,
+        num_states: Any = None,
+        num_actions: Any = None,
+        fn: Any = None,
+        *,
+        states: Any = None,
+        actions: Any = None,
+        start: Any = None,
+        rewards: bool = False,
+        initial: Any = None,
+        max_states: int = MOST_EXPLORED,
+        progress: Watch | None = None,
     ) -> TabularMDP:
         """Build a validated model from a function of state and action.
+
+        Called as ``from_function(num_states, num_actions, fn)``, where states and actions are
+        numbers; as ``from_function(fn, states=..., actions=...)``, where they are whatever is
+        listed; or as ``from_function(fn, start=..., actions=...)``, which finds the states by
+        following outcomes from the first ones, breadth first.
 
         Parameters
         ----------
@@ -483,13 +678,31 @@ class TabularMDP(FiniteMDP):
             ``(probability, next_state, cost, terminated)``; None, or none at all, where the action
             is unavailable.  A state without available actions is terminal.  An outcome that
             terminates elsewhere leads to one more state, as in `from_gym_P`.
-        initial : array_like, shape (S,), optional
-            Distribution of the first state.
+        states : int, or iterable of hashable
+            The states by any names, such as texts or tuples, which the function gets and returns;
+            kept as ``state_names``.  A number means 0 to S - 1.
+        actions : int, iterable of hashable, or callable
+            Likewise, kept as ``action_names``.  ``actions(state)`` lists those available in a
+            state, none where it is terminal; they are numbered as they are met.
+        start : hashable or mapping
+            The first state, or chances by state: the distribution of the first state too.
+        rewards : bool
+            Whether the third entry of an outcome is a reward; a cost by default.
+        initial : array_like, shape (S,), a state, or mapping, optional
+            Distribution of the first state, as for `TabularMDP`.
+        max_states : int
+            With ``start``: refuse to find more.
+        progress : callable, optional
+            ``progress(done, known)``, called now and then with the number of states that were
+            asked for, and of those known by then.
 
         Raises
         ------
         ValueError
-            If what the function gives is no outcome, or the model is not valid.
+            If what the function gives is no outcome, or the model is not valid; it names the first
+            state and action that are wrong.
+        TypeError
+            If the arguments do not go together.
 
         Warns
         -----
@@ -497,18 +710,102 @@ class TabularMDP(FiniteMDP):
             Of absorbing states whose cost is not 0 and whose outcomes do not say that they do not
             terminate, by a fourth entry: they are read as having that cost for ever.
         """
-        tables, unsaid = read_function(num_states, num_actions, fn, initial)
-        model = cls(**tables).validate()
-        _warn_of_perpetuities(model, "cost", _SAY_TERMINATED, unsaid)
+        word = _word(rewards)
+        if fn is None and (states is not None or start is not None or callable(num_states)):
+            fn, num_states = num_states, None
+        states = _one_of("states", "num_states", states, num_states)
+        actions = _one_of("actions", "num_actions", actions, num_actions)
+        if fn is None or actions is None or (states is None) == (start is None):
+            raise TypeError(
+                "from_function takes fn, actions= and either states=, all of them, or start=, to "
+                "find them from there; or num_states, num_actions, fn"
+            )
+        if start is None:
+            read = read_function(fn, states, actions, word=word, initial=initial, progress=progress)
+        elif initial is not None:
+            raise TypeError("start says where episodes begin: leave initial out")
+        else:
+            read = explore_function(
+                fn, start, actions, word=word, max_states=max_states, progress=progress
+            )
+        model = cls(**read.tables).validate()
+        _warn_of_perpetuities(model, word, _SAY_TERMINATED, read.unsaid)
+        return model
+
+    @classmethod
+    def from_batched_function(
+        cls,
+        num_states: int,
+        num_actions: int,
+        fn: Callable[[NDArray[np.int64], NDArray[np.int64]], Any],
+        *,
+        rewards: bool = False,
+        initial: Initial | None = None,
+        state_names: Iterable[Hashable] | None = None,
+        action_names: Iterable[Hashable] | None = None,
+        progress: Watch | None = None,
+    ) -> TabularMDP:
+        """Build a validated model from a function of many states and actions at once.
+
+        Parameters
+        ----------
+        num_states, num_actions : int
+            S and A, at least 1.
+        fn : callable
+            ``fn(states, actions)`` gets two arrays of N integers and returns arrays
+            ``(probabilities, next_states, costs)`` or ``(probabilities, next_states, costs,
+            terminated)``.  ``next_states`` has the shape (N, K), or (N,) for one outcome each; the
+            others that shape, (N,) for a number an action, or none for a number in all, such as a
+            probability 1.0.  What has probability 0 is left out, whatever else is said of it, and
+            K may differ from call to call.  An action is unavailable if all its probabilities are
+            0 or its cost is +inf (its reward -inf); a state without available actions is terminal.
+            N is chosen so that a call takes little memory.
+        rewards : bool
+            Whether the third array holds rewards; costs by default.
+        initial, state_names, action_names : optional
+            As for `TabularMDP`.
+        progress : callable, optional
+            ``progress(done, num_states)``, called after each block of states.
+
+        Raises
+        ------
+        ValueError
+            If what the function returns does not fit together, or the model is not valid.
+        MemoryError
+            If the model needs more memory than is available, as its first states tell.
+
+        Warns
+        -----
+        UserWarning
+            As `from_function` does, where the function does not return ``terminated``.
+        """
+        word = _word(rewards)
+        naming = Naming(
+            as_names("state_names", state_names, num_states),
+            as_names("action_names", action_names, num_actions),
+        )
+        read = read_batched(
+            fn,
+            num_states,
+            num_actions,
+            word=word,
+            initial=initial,
+            naming=naming,
+            progress=progress,
+        )
+        model = cls(**read.tables).validate()
+        _warn_of_perpetuities(model, word, _SAY_TERMINATED_AT_ONCE, read.unsaid)
         return model
 
     @classmethod
     def from_gym_P(  # noqa: N802 (P is the attribute's name)
         cls,
-        P: Mapping[int, Mapping[int, Sequence[GymOutcome]]]
+        P: Mapping[Any, Mapping[Any, Sequence[GymOutcome]]]
         | Sequence[Sequence[Sequence[GymOutcome]]],
         *,
-        initial: ArrayLike | None = None,
+        initial: Initial | None = None,
+        state_names: Iterable[Hashable] | None = None,
+        action_names: Iterable[Hashable] | None = None,
     ) -> TabularMDP:
         """Build a validated model from the table ``P`` of Gymnasium's toy-text environments.
 
@@ -519,10 +816,32 @@ class TabularMDP(FiniteMDP):
         Parameters
         ----------
         P : mapping or sequence
-        initial : array_like, shape (S,), optional
-            Distribution of the first state.
+            States and actions are numbers from 0; or, in mappings, any names, with which outcomes
+            tell their next state.  By names a state may lack actions, which are unavailable there,
+            and one without any is terminal.
+        initial : array_like, shape (S,), a state, or mapping, optional
+            Distribution of the first state, as for `TabularMDP`.
+        state_names, action_names : iterable of hashable, optional
+            What to call numbers.
         """
-        return cls(**read_gym_P(P, initial)).validate()
+        return cls(**read_gym_P(P, initial, state_names, action_names)).validate()
+
+
+def _word(rewards: Any) -> Word:
+    """Return what outcomes hold."""
+    if not isinstance(rewards, bool | np.bool_):
+        raise TypeError(
+            "rewards must be True or False: whether outcomes hold rewards, not costs; got "
+            f"{shown(rewards)}"
+        )
+    return "reward" if rewards else "cost"
+
+
+def _one_of(name: str, other_name: str, value: Any, other: Any) -> Any:
+    """Return an argument that is given by one of its names."""
+    if value is not None and other is not None:
+        raise TypeError(f"{name} and {other_name} are one: give one of them")
+    return other if value is None else value
 
 
 def _with_loops(
@@ -602,7 +921,7 @@ def _warn_of_perpetuities(
     states = np.flatnonzero(found)
     if len(states) == 0:
         return
-    named = ", ".join(map(str, states[:_MOST_NAMED]))
+    named = model.naming.list_states(states[:_MOST_NAMED])
     more = f" and {len(states) - _MOST_NAMED} more" if len(states) > _MOST_NAMED else ""
     subject = f"state {named} leads" if len(states) == 1 else f"states {named}{more} lead"
     warnings.warn(

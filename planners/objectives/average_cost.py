@@ -341,6 +341,8 @@ class _Run:
             history=self._record.history(self._num_iterations),
             ends=(cut(bounds.lower), cut(bounds.upper)),
             bias=cut(bounds.bias),
+            state_names=self._model.state_names,
+            action_names=self._model.action_names,
             proof={name: cut(array) for name, array in proof.items() if array is not None},
         )
 
@@ -551,7 +553,7 @@ class _EventProblem(_Problem):
 def _listing_all(model: TableModel) -> TableModel:
     """Return a model that lists all its states."""
     if isinstance(model, TabularMDP) and model.num_added_states:
-        return replace(model, num_added_states=0)
+        return replace(model, num_added_states=0, state_names=None)
     return model
 
 

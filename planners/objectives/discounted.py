@@ -247,6 +247,8 @@ def _result(
         seconds=clock.seconds(),
         history=run.history,
         labels=None if labels is None else labels[:listed].copy(),
+        state_names=model.state_names,
+        action_names=model.action_names,
         proof={
             "allowance": np.array([check.certificate.allowance]),
             "ended": model.terminal[:listed].copy(),

@@ -244,6 +244,8 @@ class _Induction:
             num_certificate_sweeps=0,
             seconds=clock.seconds(),
             history=record.history(done),
+            state_names=self._model.state_names,
+            action_names=self._model.action_names,
             proof={
                 "errors": self._errors[steps - done :],
                 "ended": self.listed(self._model.terminal),

@@ -304,9 +304,10 @@ class _Run:
         if not settled:
             return None
         if bounds.spoiler >= 0:
+            where = self._model.naming.state(bounds.spoiler)
             return Status.STOPPED_SHORT, (
-                f"float64 cannot certify the costs: around state {bounds.spoiler} one can go on "
-                "for very long, or for ever, at a mean cost that rounding hides, so that no bound "
+                f"float64 cannot certify the costs: around {where} one can go on for very long, or "
+                "for ever, at a mean cost that rounding hides, so that no bound "
                 "below is had"
             )
         return Status.STOPPED_SHORT, (
@@ -355,6 +356,8 @@ class _Run:
             seconds=self._clock.seconds(),
             history=self._record.history(whole.num_iterations),
             ends=(bounds.lower[:listed], bounds.upper[:listed]),
+            state_names=self._model.state_names,
+            action_names=self._model.action_names,
             proof={
                 "steps": bounds.steps[:listed],
                 # A dead end with a cost is an end of another kind.

@@ -175,14 +175,15 @@ def raise_for_circle(
             break
     else:
         raise UndecidedError(first, np.concatenate(circles))
-    named = ", ".join(str(s) for s in states[:_NAMED])
+    naming = places.region.model.naming
+    named = naming.list_states(states[:_NAMED])
     more = f" and {len(states) - _NAMED} more" if len(states) > _NAMED else ""
-    actions = ", ".join(str(a) for a in policy[states[:_NAMED]])
+    actions = naming.list_actions(policy[states[:_NAMED]])
     raise ValueError(
         f"there is no least total cost: by the actions {actions} in the states {named}{more} one "
-        f"goes round for ever at a negative mean cost, so that from state {int(states[0])} every "
-        "further round is better before ending; check the signs of the costs there (rewards are "
-        "minus costs), or ask for discounted costs, gamma= below 1, or for the mean cost of a "
+        f"goes round for ever at a negative mean cost, so that from {naming.state(int(states[0]))} "
+        "every further round is better before ending; check the signs of the costs there (rewards "
+        "are minus costs), or ask for discounted costs, gamma= below 1, or for the mean cost of a "
         "step, objective=AverageCost()"
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -14,11 +15,13 @@ from matplotlib.quiver import Quiver
 from PIL import Image
 
 import planners
+from aggmaze import TabularMDP
 from planners.plotting import (
     check_matplotlib,
     figure_format,
     plot_megastates,
     plot_plan,
+    plot_values,
     save_figure,
 )
 from planners.policies import greedy_path
@@ -196,3 +199,73 @@ def test_without_matplotlib_the_install_line_is_named(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ModuleNotFoundError, match=r'pip install "aggmaze\[plots\]"'):
         check_matplotlib()
+
+
+def corridor(names: Any) -> TabularMDP:
+    """Three states in a row, the last one the end."""
+    P = [[[0, 1, 0], [1, 0, 0]], [[0, 0, 1], [1, 0, 0]], [[0, 0, 0], [0, 0, 0]]]
+    return TabularMDP.from_matrices(
+        P,
+        costs=np.ones(3),
+        terminal_costs=[0, 0, 0],
+        terminal=[False, False, True],
+        state_names=names,
+        action_names=["on", "back"],
+    )
+
+
+class TestValues:
+    def test_names_beside_bars(self) -> None:
+        model = corridor(["hall", ("attic", 2), "exit for $5"])
+        figure = plot_values(model, [2.0, 1.0, 0.0], np.array([0, 1, 0]), title="Rooms")
+        (axes,) = figure.axes
+        labels = [text.get_text() for text in axes.get_xticklabels()]
+        assert labels == ["hall", "('attic', 2)", r"exit for \$5"]
+        assert [bar.get_height() for bar in axes.patches] == [2.0, 1.0, 0.0]
+        # In a terminal state there is nothing to do.
+        assert [text.get_text() for text in axes.texts] == ["on", "back", ""]
+        figure.canvas.draw()
+
+    def test_a_map_where_names_are_places(self, tmp_path: Path) -> None:
+        model = corridor([(2, 5), (3, 5), (3, 7)])
+        figure = plot_values(model, [2.0, np.inf, -0.0], np.array([0, 1, 0]), label="steps")
+        axes, bar = figure.axes
+        (image,) = axes.images
+        cells = image.get_array()
+        assert cells.shape == (3, 2)
+        # Rows from below: y = 5, 6, 7; what is no state, or infinite, has no colour.
+        assert cells.filled(-1).tolist() == [[2.0, -1.0], [-1.0, -1.0], [-1.0, 0.0]]
+        assert {text.get_text(): text.get_position() for text in axes.texts} == {
+            "2\non": (2, 5),
+            "inf\nback": (3, 5),
+            "0": (3, 7),
+        }
+        assert bar.get_ylabel() == "steps"
+        save_figure(figure, tmp_path / "map.png")
+
+    @pytest.mark.parametrize("names", [[(0, 0), (0, 1), (0, 10**9)], [(0, 0), (0, 10**400), "a"]])
+    def test_places_far_apart_are_bars(self, names: Any) -> None:
+        figure = plot_values(corridor(names), [2.0, 1.0, 0.0])
+        assert len(figure.axes[0].patches) == 3
+
+    def test_without_names_and_many(self) -> None:
+        model = TabularMDP.from_batched_function(
+            500, 1, lambda s, a: (1.0, s - 1, np.where(s == 0, np.inf, 1.0))
+        )
+        figure = plot_values(model, np.arange(500.0), np.zeros(500, dtype=int))
+        assert len(figure.axes[0].patches) == 500
+        assert not figure.axes[0].texts
+        figure.canvas.draw()
+
+    @pytest.mark.parametrize(
+        ("values", "policy", "message"),
+        [
+            (np.zeros(2), None, r"values must have shape \(3,\), one a state, got \(2,\)"),
+            (np.zeros((4, 3)), None, "of a finite horizon draw one step"),
+            (np.zeros(3), np.full(3, 2), r"policy must hold actions in \[0, 2\)"),
+            (np.zeros(3), np.zeros(2, int), r"policy must have shape \(3,\), got \(2,\)"),
+        ],
+    )
+    def test_refused(self, values: Any, policy: Any, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            plot_values(corridor(None), values, policy)

@@ -566,7 +566,7 @@ class TestMatrices:
             (np.ones((2, 3)), np.ones(3), r"\(S, A, S\), or \(A, S, S\).*shape \(2, 3\)"),
             (np.ones((2, 3, 4)), np.ones(3), r"P must be .*shape \(2, 3, 4\)"),
             (np.ones((0, 3, 3)), np.ones(3), r"P must be .*shape \(0, 3, 3\)"),
-            (sp.eye_array(3), np.ones(3), r"P must not be one sparse array.*sequence of A"),
+            (sp.eye_array(3).tocsr()[:, :2], np.ones(3), r"P must be .*one matrix.*shape \(3, 2\)"),
             ([[1, 2], [3]], np.ones(3), "P must be an array: its parts differ"),
             ("P", np.ones(3), "P must hold real numbers"),
             (np.ones((2, 3, 3), dtype=complex), np.ones(3), "P must hold real numbers.*complex"),

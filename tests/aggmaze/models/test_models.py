@@ -440,7 +440,7 @@ class TestValidate:
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
-            ({"P": np.ones((2, 2))}, r"P must be .*\(S, A, S\).*\(2, 2\)"),
+            ({"P": np.ones((3, 2))}, r"P must be .*\(S, A, S\).*\(3, 2\)"),
             ({"P": np.ones((2, 2, 3))}, r"P must be .*\(2, 2, 3\)"),
             ({"P": [sp.eye_array(2), sp.eye_array(3)]}, r"P\[1\] must have shape .*\(2, 2\)"),
             ({"costs": np.ones((2, 3))}, r"costs must have shape .*\(2, 2\).*got \(2, 3\)"),
