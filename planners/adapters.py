@@ -31,9 +31,9 @@ def as_model(source: Any) -> Model:
         or a table ``P`` as Gymnasium's toy-text environments do, possibly under wrappers; a
         `TabularVectorEnv`, as ``gymnasium.make_vec`` makes it, possibly under wrappers of
         `aggmaze.wrappers.vector`; such a ``P``, in dicts, where states and actions may have any
-        names, or in lists; a tuple ``(P, R)`` of transition matrices, or one of shape (S*A, S), and
-        rewards, as `TabularMDP.from_mdptoolbox` takes them; or QuantEcon's ``DiscreteDP``, whose
-        ``beta`` is not read.
+        names, or in lists; a tuple ``(P, R)`` of transition matrices and rewards, as
+        `TabularMDP.from_mdptoolbox` takes them; or QuantEcon's ``DiscreteDP``, whose ``beta`` is
+        not read.
 
     Raises
     ------

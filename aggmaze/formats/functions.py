@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -11,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
-from aggmaze.formats.outcomes import BYTES_OF_OUTCOME, Outcomes, is_outcome
+from aggmaze.formats.outcomes import Outcomes, is_outcome
 from aggmaze.formats.tables import Tables, Word, without_rounding
-from aggmaze.memory import check_memory
 from aggmaze.names import UNNAMED, Names, Naming, as_names, check_name, shown, unknown
 
 #: Probability, next state, cost or reward, and, if one likes, whether the episode ends.
@@ -463,8 +461,8 @@ def read_batched(
         unsaid[lo:hi] = not block.says_what_ends
         outcomes.append(states, actions, *block.entries(num_actions))
         if lo == 0:
-            needed = outcomes.num_outcomes / hi * num_states * BYTES_OF_OUTCOME
-            check_memory(math.ceil(needed), f"outcomes of {num_states:,} states")
+            count = outcomes.num_outcomes / hi * num_states
+            outcomes.check_memory_of(count, f"outcomes of {num_states:,} states")
         num_rows = min(max(_NUMBERS_AT_ONCE // block.width, 1), _MOST_ROWS)
         lo = hi
         if progress is not None:

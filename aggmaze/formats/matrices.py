@@ -32,6 +32,7 @@ from aggmaze.formats.tables import (
 from aggmaze.names import Naming, as_names, chances
 
 Order = Literal["sas", "ass"]
+_ORDERS: tuple[Order, Order] = ("sas", "ass")
 
 _FORMS = (
     "P must be an array of shape (S, A, S), or (A, S, S) with order='ass', a sequence of A "
@@ -205,6 +206,8 @@ def _refuse_pay(
 def read_mdptoolbox(P: Any, R: Any, **others: Any) -> Tables:
     """Return the tables of `TabularMDP.from_mdptoolbox`."""
     one = _is_sparse(P) or (isinstance(P, np.ndarray) and P.ndim == 2)
+    if one:
+        _refuse_two_orders(P)
     order = None if one or _sequence(P) is not None else _order_of(_numbers(P, "P"), R)
     return read_matrices(P, costs=None, rewards=R, order=order, action_mask=None, **others)
 
@@ -251,6 +254,18 @@ def _order_of(P: NDArray[Any], R: Any) -> Order:
             "TabularMDP.from_matrices(P, rewards=R, order='ass') or order='sas'"
         )
     return "ass"
+
+
+def _refuse_two_orders(P: Any) -> None:
+    """Refuse one matrix of all rows whose order nothing tells."""
+    by_state, by_action = (_one_matrix(P, order) for order in _ORDERS)
+    differing: Any = by_state != by_action
+    if differing.nnz:
+        raise ValueError(
+            f"P of shape {P.shape} may list its rows state by state (s*A + a) or action by action "
+            "(a*S + s), with different results; say which it is: TabularMDP.from_matrices(P, "
+            "rewards=R, order='sas') or order='ass'"
+        )
 
 
 def _reads_the_same(values: Any) -> bool:

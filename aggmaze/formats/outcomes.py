@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,8 +24,9 @@ from aggmaze.formats.tables import (
 from aggmaze.memory import check_memory
 from aggmaze.names import UNNAMED, Naming, as_names, chances, shown
 
-# Bytes of an outcome in a model and what validating it takes: measured.
-BYTES_OF_OUTCOME = 44
+# Bytes of an outcome in a model and what validating it takes, where those of an action cost the
+# same, and where they do not: measured.
+_BYTES_OF_OUTCOME = (28, 60)
 # Fewer outcomes are no matter; from here on room is asked for whenever there are twice as many.
 _FIRST_CHECKED = 1 << 20
 # A column that is full grows by this share: what is empty is memory too.
@@ -122,13 +124,23 @@ class Outcomes:
             self._outcome_costs.append(np.repeat(costs, counts) if uneven is None else uneven)
         if self.num_outcomes > self._checked:
             self._checked = 2 * self.num_outcomes
-            check_memory(
-                BYTES_OF_OUTCOME * self.num_outcomes, f"{self.num_outcomes:,} outcomes and more"
-            )
+            self.check_memory_of(self.num_outcomes, f"{self.num_outcomes:,} outcomes and more")
         self._probabilities.append(probabilities)
         self._successors.append(successors)
         self._counts.append(counts)
         self._costs.append(costs)
+
+    def check_memory_of(self, count: float, what: str) -> None:
+        """Refuse a model of so many outcomes such as those that came, where memory lacks.
+
+        Parameters
+        ----------
+        count : float
+        what : str
+            As for `check_memory`.
+        """
+        each = _BYTES_OF_OUTCOME[self._outcome_costs is not None]
+        check_memory(math.ceil(each * count), what)
 
     def place(self, state: int, action: int) -> str:
         """Return how the source names an action.

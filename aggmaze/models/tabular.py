@@ -43,6 +43,8 @@ from aggmaze.names import Naming, as_names, chances, listed, shown
 
 # States that a message lists before it only counts them.
 _MOST_NAMED = 5
+# Entries of the transitions that are looked at together.
+_ENTRIES_AT_ONCE = 1 << 18
 # What to write where a state that leads only to itself has a cost or reward.
 _SAY_TERMINAL = (
     "If the episode ends there, mark the state in terminal= and make its {word} 0; to have the "
@@ -340,7 +342,10 @@ class TabularMDP(FiniteMDP):
         matrix, num_actions, naming = self.transitions, self.num_actions, self.naming
         if matrix.nnz and not 0 <= matrix.indices.min() <= matrix.indices.max() < self.num_states:
             raise ValueError(f"transitions name a state outside [0, {self.num_states})")
-        row_of_entry = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+        def row_of_entry() -> NDArray[np.int64]:
+            # As long as all entries: only where it is needed.
+            return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
         def describe(row: int) -> str:
             return naming.row(row, num_actions)
@@ -348,10 +353,11 @@ class TabularMDP(FiniteMDP):
         def refuse(row: int, problem: str) -> NoReturn:
             raise ValueError(f"{describe(row)}: {problem}")
 
-        check_probabilities(matrix.data, matrix.indices, row_of_entry, describe, naming)
+        if matrix.nnz and not (matrix.data.min() >= 0 and matrix.data.max() < np.inf):
+            check_probabilities(matrix.data, matrix.indices, row_of_entry(), describe, naming)
         available = self.action_mask.reshape(-1)
         if self.row_sums.error > ROW_SUM_TOLERANCE:
-            sums = np.bincount(row_of_entry, weights=matrix.data, minlength=matrix.shape[0])
+            sums = np.bincount(row_of_entry(), weights=matrix.data, minlength=matrix.shape[0])
             row = int(np.argmax(np.abs(sums - 1.0) > ROW_SUM_TOLERANCE))
             refuse(row, f"probabilities sum to {sums[row]}, must sum to 1")
         bad = np.flatnonzero(~np.isfinite(self.costs.reshape(-1)) & available)
@@ -361,7 +367,7 @@ class TabularMDP(FiniteMDP):
         if len(stuck):
             raise ValueError(f"{naming.state(int(stuck[0]))} has no available action")
         if self.outcome_costs is not None:
-            self._check_outcome_costs(row_of_entry, available, refuse)
+            self._check_outcome_costs(row_of_entry(), available, refuse)
         fake = np.flatnonzero(self.terminal & ~_absorbing(matrix, self.costs))
         if len(fake):
             raise ValueError(
@@ -492,7 +498,8 @@ class TabularMDP(FiniteMDP):
         Parameters
         ----------
         P : array_like, shape (A, S, S), sequence of A matrices (S, S), or one matrix (S*A, S)
-            An array (S, A, S) is recognised by its shape.
+            An array (S, A, S) is recognised by its shape.  One matrix is taken if it means the
+            same in both orders of rows, as with a single action.
         R : array_like, shape (S, A) or (S,), or in the form of P
             Rewards; as in `from_matrices`, with -inf where an action is unavailable.
         terminal, initial, state_names, action_names : optional
@@ -879,12 +886,18 @@ def _stays(
 ) -> NDArray[np.bool_]:
     """Return the states that all actions, or those marked in (S, A), lead back to, shape (S,)."""
     num_states = matrix.shape[1]
-    state_of_entry = np.repeat(np.arange(num_states), np.diff(matrix.indptr[::num_actions]))
-    leaves = (matrix.indices != state_of_entry) & (matrix.data != 0)
-    if mask is not None:
-        leaves &= np.repeat(mask.reshape(-1), np.diff(matrix.indptr))
     stays = np.ones(num_states, dtype=bool)
-    stays[state_of_entry[leaves]] = False
+    # Piece by piece: numbers of states as long as all entries would be the most that a model takes.
+    step = max(1, _ENTRIES_AT_ONCE * num_states // max(matrix.nnz, 1))
+    for lo in range(0, num_states, step):
+        indptr = matrix.indptr[lo * num_actions : (lo + step) * num_actions + 1]
+        part = slice(indptr[0], indptr[-1])
+        own_states = np.arange(lo, lo + (len(indptr) - 1) // num_actions)
+        state_of_entry = np.repeat(own_states, np.diff(indptr[::num_actions]))
+        leaves = (matrix.indices[part] != state_of_entry) & (matrix.data[part] != 0)
+        if mask is not None:
+            leaves &= np.repeat(mask[lo : lo + step].reshape(-1), np.diff(indptr))
+        stays[state_of_entry[leaves]] = False
     return stays
 
 

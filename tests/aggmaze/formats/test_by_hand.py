@@ -158,6 +158,18 @@ class TestTheSameModel:
         assert named.state_names == tuple(names)
         assert named.action_names == tuple(moves)
 
+    @given(sketches(), st.integers(1, 5))
+    @settings(max_examples=60, deadline=None)
+    def test_looked_at_in_pieces(self, sketch: Sketch, size: int) -> None:
+        expected = content(by_function(sketch))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("aggmaze.models.tabular._ENTRIES_AT_ONCE", size)
+            patch.setattr("aggmaze.formats.functions._AT_ONCE", size)
+            patch.setattr("aggmaze.formats.functions._FIRST_ROWS", size)
+            patch.setattr("aggmaze.formats.functions._NUMBERS_AT_ONCE", size)
+            assert content(by_function(sketch)) == expected
+            assert content(in_batches(sketch)) == expected
+
     @given(sketches())
     @settings(max_examples=100, deadline=None)
     def test_actions_of_a_state(self, sketch: Sketch) -> None:
@@ -892,6 +904,24 @@ class TestBatched:
             TabularMDP.from_batched_function(0, 2, stay)
         with pytest.raises(TypeError, match="rewards must be True or False"):
             TabularMDP.from_batched_function(2, 2, stay, rewards=1)  # type: ignore[arg-type]
+
+
+class TestOneMatrix:
+    P = sp.csr_array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+
+    def test_its_order_must_be_told(self) -> None:
+        with pytest.raises(ValueError, match=r"state by state \(s\*A \+ a\) or action by action"):
+            planners.as_model((self.P, [1.0, 0.0]))
+        by_state = TabularMDP.from_matrices(self.P, rewards=[1.0, 0.0], terminal=[])
+        assert by_state.transitions.toarray().tolist() == self.P.toarray().tolist()
+        by_action = TabularMDP.from_matrices(self.P, rewards=[1.0, 0.0], order="ass", terminal=[])
+        # The rows of state 0 are 0 and 2, those of state 1 are 1 and 3.
+        rows = self.P.toarray()[[0, 2, 1, 3]]
+        assert by_action.transitions.toarray().tolist() == rows.tolist()
+
+    def test_a_single_action(self) -> None:
+        chain = planners.as_model((self.P[[0, 2]], [1.0, 0.0]))
+        assert chain.transitions.toarray().tolist() == [[0.0, 1.0], [0.0, 1.0]]
 
 
 class TestPairs:
