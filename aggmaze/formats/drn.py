@@ -143,8 +143,11 @@ def drn_losses(model: SupportsSystem) -> list[str]:
         lost.append("how likely each first state is: it marks those that are possible")
     if model.num_added_states:
         lost.append(f"that the last {model.num_added_states} states are added")
-    if getattr(model, "state_names", None) is not None:
+    if table.state_names is not None:
         lost.append("the names of the states")
+    names = table.action_names or ()
+    if any(not (isinstance(name, str) and _PLAIN.fullmatch(name)) for name in names):
+        lost.append("names of actions that are no plain words")
     return lost
 
 
@@ -379,4 +382,7 @@ def _in_columns(names: dict[str, int]) -> tuple[list[str], NDArray[Any]]:
         if width <= 2 * len(found):
             order = [str(column) for column in range(width)]
             return order, np.array([int(name) for name in found], dtype=np.int64)
+    if any(name in ("", "__NOLABEL__") for name in found):
+        place = np.array([-1 if name in ("", "__NOLABEL__") else k for k, name in enumerate(found)])
+        return found, place  # without a name; the others may have one
     return found, np.arange(len(found))

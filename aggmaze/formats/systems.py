@@ -8,7 +8,7 @@ asked for when the file is read: see `system_tables`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -62,12 +62,14 @@ class Own(NamedTuple):
         Where it is not uniform over the states that are marked.
     idle_cost : float or None
         What unavailable actions cost, which stay in place, if it is one number.
+    action_names : sequence of hashable, or None
     """
 
     num_actions: int
     num_added_states: int
     initial: NDArray[np.float64] | None
     idle_cost: float | None
+    action_names: Sequence[Hashable] | None
 
 
 class System(NamedTuple):
@@ -86,7 +88,8 @@ class System(NamedTuple):
     choice_actions : ndarray of int, shape (C,), or None
         Place of each choice's action in ``action_names``; -1 for none.
     action_names : list of str or None
-    state_names : list of str or None
+    state_names : sequence of hashable, or None
+        Of the states that are not added.
     own : Own or None
     """
 
@@ -99,7 +102,7 @@ class System(NamedTuple):
     structures: Mapping[str, Structure]
     choice_actions: NDArray[np.int64] | None = None
     action_names: list[str] | None = None
-    state_names: list[str] | None = None
+    state_names: Sequence[Hashable] | None = None
     own: Own | None = None
 
     @property
@@ -169,7 +172,7 @@ def system_tables(
     terminal = None
     if goal is None and system.own is not None:
         terminal = system.labels.get(TERMINAL, marked) | (counts == 0)
-    columns, num_actions = _columns(system, counts)
+    columns, num_actions, names = _columns(system, counts)
     num_rows = num_states * num_actions
     check_memory(
         _ROW_BYTES * num_rows + _BRANCH_BYTES * len(system.targets),
@@ -239,8 +242,8 @@ def system_tables(
         "initial": initial,
         "outcome_costs": outcome_costs,
         "num_added_states": added,
-        "state_names": None,
-        "action_names": None,
+        "state_names": _distinct(system.state_names),
+        "action_names": names if system.own is None else system.own.action_names,
     }
 
 
@@ -268,11 +271,9 @@ def system_of(model: SupportsSystem) -> System:
         structures[OUTCOME_COST] = Structure(branches=model.outcome_costs[entries])
     started = model.initial > 0
     even = started / np.count_nonzero(started)
-    named = getattr(model, "action_names", None)
-    names = None if named is None else [str(name) for name in named]
-    if names is None or len(set(names)) < len(names):
+    names = [str(name) for name in model.action_names or range(num_actions)]
+    if len(set(names)) < len(names):
         names = [str(action) for action in range(num_actions)]
-    states = getattr(model, "state_names", None)
     return System(
         state_to_choices=np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64),
         choice_to_branches=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
@@ -283,12 +284,13 @@ def system_of(model: SupportsSystem) -> System:
         structures=structures,
         choice_actions=(chosen % num_actions).astype(np.int64),
         action_names=names,
-        state_names=None if states is None else [str(name) for name in states],
+        state_names=model.state_names,
         own=Own(
             num_actions,
             model.num_added_states,
             None if np.array_equal(even, model.initial) else model.initial,
             _idle_cost(model, rows),
+            model.action_names,
         ),
     )
 
@@ -388,21 +390,30 @@ def _prices(
     return prices, spread
 
 
-def _columns(system: System, counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """Return the action of each choice, and how many actions there are."""
+def _columns(
+    system: System, counts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], int, list[str] | None]:
+    """Return the action of each choice, how many actions there are, and their names if kept."""
     num_choices = int(system.state_to_choices[-1])
     most = max(1, int(counts.max(initial=0)))
     actions, names = system.choice_actions, system.action_names
     first = system.state_to_choices[:-1]
     by_place = np.arange(num_choices) - np.repeat(first, counts)
     if actions is None or names is None or (actions < 0).any():
-        return by_place, most
+        return by_place, most, None
     width = len(names) if system.own is None else system.own.num_actions
     wide = width > most and width * system.num_states > _MOST_COLUMNS * num_choices
     keys = np.repeat(np.arange(system.num_states), counts) * max(width, 1) + actions
     if (wide and system.own is None) or len(np.unique(keys)) < num_choices or width < most:
-        return by_place, most
-    return actions, width
+        return by_place, most, None
+    # Numbers are no names: they say what the columns say.
+    are_names = len(names) == width and not all(name.isdecimal() for name in names)
+    return actions, width, names if are_names and len(set(names)) == width else None
+
+
+def _distinct(names: Sequence[Hashable] | None) -> Sequence[Hashable] | None:
+    """Return names of states, None if two are the same."""
+    return names if names is not None and len(set(names)) == len(names) else None
 
 
 def _ranges(starts: NDArray[Any], lengths: NDArray[Any]) -> NDArray[np.int64]:

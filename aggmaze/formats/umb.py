@@ -19,7 +19,7 @@ import os
 import re
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -41,6 +41,7 @@ from aggmaze.formats.systems import (
 )
 from aggmaze.memory import check_memory
 from aggmaze.models.tabular import TabularMDP
+from aggmaze.names import Names, names_from_bytes, names_to_bytes
 
 _WHAT = "a UMB model"
 # Versions of the format that are read: that of the paper, which Storm writes, and umbi's.
@@ -63,9 +64,9 @@ def write_umb(model: SupportsSystem, path: str | os.PathLike[str]) -> None:
     Costs are the reward structure ``cost``, of choices; where the outcomes of an action cost
     differently ``outcome_cost`` has those of branches, whose means are ``cost``.  Terminal states
     have the label ``terminal``.  What the format has no place for is in ``file-data.parameters``
-    (the number of added states, what unavailable actions cost) and in the annotations ``aggmaze``
-    (a distribution of the first state that is not uniform over some, names of states), each if
-    there is such.
+    (the number of added states, what unavailable actions cost, names of actions) and in the
+    annotations ``aggmaze`` (a distribution of the first state that is not uniform over some, names
+    of states in JSON), each if there is such.  Actions have their names as texts, or numbers.
 
     Parameters
     ----------
@@ -99,10 +100,10 @@ def write_umb(model: SupportsSystem, path: str | os.PathLike[str]) -> None:
         extra["initial"] = _annotation("initial", "states", "double", 64)
         members["annotations/aggmaze/initial/states/values.bin"] = _doubles(system.own.initial)
     if system.state_names is not None:
-        extra["names"] = _annotation("names", "states", "string", 64)
-        extra["names"]["#strings"] = len(system.state_names)
-        folder = "annotations/aggmaze/names/states"
-        members |= _strings(folder, system.state_names)
+        texts = [json.dumps(name) for name in _kept("state_names", system.state_names)]
+        texts += ["null"] * system.own.num_added_states
+        extra["names"] = _annotation("names", "states", "string", 64) | {"#strings": len(texts)}
+        members |= _strings("annotations/aggmaze/names/states", texts)
     if extra:
         annotations["aggmaze"] = extra
     assert system.choice_actions is not None
@@ -115,6 +116,7 @@ def write_umb(model: SupportsSystem, path: str | os.PathLike[str]) -> None:
             "parameters": {
                 "num-added-states": system.own.num_added_states,
                 "unavailable-cost": system.own.idle_cost,
+                "action-names": _kept("action_names", system.own.action_names),
             },
         },
         "transition-system": {
@@ -364,11 +366,12 @@ class _System:
         actions, names = self._actions(data)
         labels: dict[str, NDArray[np.bool_]] = {"init": initial} if self._num_initial else {}
         parts: dict[str, dict[str, NDArray[np.float64]]] = {}
-        own_initial, state_names = None, None
+        own_initial: NDArray[np.float64] | None = None
+        state_texts: list[str] | None = None
         for group, slug, part, name, kind in self._annotations:
             folder = f"annotations/{group}/{slug}/{part}"
             if group == "aggmaze" and slug == "names":
-                state_names = self._texts(data, folder, self.S)
+                state_texts = self._texts(data, folder, self.S)
                 continue
             held = _member(data, f"{folder}/values.bin")
             if group == "aps":
@@ -377,6 +380,11 @@ class _System:
                 parts.setdefault(name, {})[part] = _numbers(held, *kind)
             else:
                 own_initial = _numbers(held, *kind)
+        own = self._own(own_initial)
+        state_names: Names | None = None
+        if own is not None and state_texts is not None:
+            listed = state_texts[: max(self.S - own.num_added_states, 0)]
+            state_names = _names("state_names", f"[{', '.join(listed)}]", len(listed))
         return System(
             state_to_choices=state_to_choices,
             choice_to_branches=choice_to_branches,
@@ -388,7 +396,7 @@ class _System:
             choice_actions=actions,
             action_names=names,
             state_names=state_names,
-            own=self._own(own_initial),
+            own=own,
         )
 
     def _own(self, initial: NDArray[np.float64] | None) -> Own | None:
@@ -405,7 +413,14 @@ class _System:
             added,
             initial,
             None if idle is None else float(idle),
+            self._own_action_names(parameters),
         )
+
+    def _own_action_names(self, parameters: dict[str, Any]) -> Names | None:
+        found = parameters.get("action-names")
+        if found is None:
+            return None
+        return _names("action_names", json.dumps(found), self.num_actions)
 
     def _actions(
         self, data: Mapping[str, bytes]
@@ -583,6 +598,15 @@ def _numbers(held: bytes, kind: str, size: int) -> NDArray[np.float64]:
             raise ValueError(f"rational {place // (2 * half)} has the denominator 0")
         values.append(float(Fraction(numerator, denominator)))
     return np.array(values, dtype=np.float64)
+
+
+def _kept(what: str, names: Sequence[Hashable] | None) -> Any:
+    """Return names as JSON holds them, or refuse those that would not come back."""
+    return None if names is None else json.loads(names_to_bytes(what, tuple(names)).tobytes())
+
+
+def _names(what: str, text: str, count: int) -> Names:
+    return names_from_bytes(what, np.frombuffer(text.encode(), np.uint8), count)
 
 
 def _annotation(name: str, part: str, kind: str, size: int) -> dict[str, Any]:

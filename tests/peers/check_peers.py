@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import signal
 import sys
+import tempfile
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import bettermdptools.algorithms.planner
@@ -27,7 +29,10 @@ import mdptoolbox.example
 import mdptoolbox.mdp
 import numpy as np
 import quantecon.markov
+import scipy.io
 import scipy.sparse as sp
+import umbi.ats
+import umbi.umb
 from gymnasium.envs.toy_text.frozen_lake import generate_random_map
 from numpy.typing import NDArray
 
@@ -198,6 +203,93 @@ def imported() -> Iterator[Check]:
     yield agreement("bettermdptools, env.unwrapped.P of a maze", theirs, solved(env, 0.95))
 
 
+def files() -> Iterator[Check]:
+    """Files that go to umbi and come from it, and MDPtoolbox's examples through .mat."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for label, model in models().items():
+            table = model.to_tabular()
+            aggmaze.save_model(model, folder / "ours.umb")
+            yield umbi_reads(f"umbi reads {label}", folder / "ours.umb", table)
+            # Through umbi's own types and writer, and back.
+            umb = umbi.umb.read(folder / "ours.umb")
+            umbi.umb.write(umb, folder / "theirs.umb")
+            found = aggmaze.load_model(folder / "theirs.umb", goal="terminal", structure="cost")
+            yield agreement(
+                f"umbi writes {label}", solved(found, 0.9), solved(all_listed(table), 0.9)
+            )
+        umbi.ats.write(umbi_walk(), folder / "walk.umb")
+        walk = aggmaze.load_model(folder / "walk.umb", goal="end", structure="steps")
+        # A walk of 9 states from end to end, by certain steps: as many as it is far.
+        values = planners.solve(walk, gamma=1, tol=1e-12).values
+        yield agreement(
+            "a walk made by umbi", values, np.minimum(np.arange(9.0), 8 - np.arange(9.0))
+        )
+        np.random.seed(1)  # noqa: NPY002 (mdptoolbox draws from the global generator)
+        for label, (P, R) in {
+            "forest": mdptoolbox.example.forest(S=12),
+            "random": mdptoolbox.example.rand(10, 3),
+            "small": mdptoolbox.example.small(),
+        }.items():
+            R = np.moveaxis(R, 0, 2) if R.ndim == 3 else R
+            scipy.io.savemat(folder / "theirs.mat", {"P": np.moveaxis(P, 0, 2), "R": R})
+            theirs = pymdptoolbox_values(P, np.moveaxis(R, 2, 0) if R.ndim == 3 else R, 0.9)
+            yield agreement(
+                f"pymdptoolbox's {label} as .mat",
+                theirs,
+                solved(aggmaze.load_model(folder / "theirs.mat"), 0.9),
+            )
+
+
+def all_listed(table: TabularMDP) -> TabularMDP:
+    """Return a model whose added states are listed, as other tools list them."""
+    return TabularMDP(
+        table.transitions,
+        table.costs,
+        action_mask=table.action_mask,
+        terminal=table.terminal,
+        initial=table.initial,
+        outcome_costs=table.outcome_costs,
+    )
+
+
+def umbi_reads(name: str, path: Path, table: TabularMDP) -> Check:
+    """Whether umbi finds the numbers of a table in a file, to the last bit."""
+    umb = umbi.umb.read(path, strict=True)
+    chosen = np.flatnonzero(table.action_mask)
+    rows = table.transitions[chosen]
+    rewards = umb.annotations["rewards"]["cost"]["choices"]
+    same = (
+        umb.state_to_choices == np.append(0, table.action_mask.sum(axis=1).cumsum()).tolist()
+        and umb.choice_to_branches == rows.indptr.tolist()
+        and umb.branch_to_target == rows.indices.tolist()
+        and umb.branch_to_probability == rows.data.tolist()
+        and umb.choice_to_choice_action == (chosen % table.num_actions).tolist()
+        and rewards == table.costs[table.action_mask].tolist()
+        and umb.annotations["aps"]["terminal"]["states"] == table.terminal.tolist()
+        and umb.state_is_initial == (table.initial > 0).tolist()
+    )
+    return name, same, f"{len(umb.branch_to_target)} branches"
+
+
+def umbi_walk() -> Any:
+    """Return a walk in umbi's own types."""
+    ats = umbi.ats.ExplicitAts()
+    ats.time, ats.num_players = umbi.ats.TimeType.DISCRETE, 1
+    ats.num_choice_actions, ats.choice_action_to_name = 2, ["left", "right"]
+    for _ in range(9):
+        ats.add_state()
+    ats.set_initial_states([4])
+    for state in range(9):
+        for action, target in enumerate((max(state - 1, 0), min(state + 1, 8))):
+            choice = ats.add_state_choice(state=state)
+            choice.action = action
+            choice.add_branch(target=target, prob=1.0)
+    ats.add_ap_annotation(name="end").set_state_values([s in (0, 8) for s in range(9)])
+    ats.add_reward_annotation(name="steps").set_state_values([1] * 9)
+    return ats
+
+
 def large_map() -> Iterator[Check]:
     """A large FrozenLake through its P: seconds here and there, asked for the same accuracy."""
     desc = generate_random_map(MAP_SIZE, seed=0)
@@ -253,7 +345,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 def main() -> int:
     start, passed, failed = time.perf_counter(), 0, 0
     warnings.simplefilter("error")
-    for group in (exported, imported, large_map):
+    for group in (exported, imported, files, large_map):
         try:
             for name, holds, seen in group():
                 print(f"{'ok    ' if holds else 'FAILED'} {name}: {seen}", flush=True)

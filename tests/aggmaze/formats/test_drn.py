@@ -53,10 +53,11 @@ def put(folder: Path, text: str) -> Path:
 def test_a_text_of_storm(tmp_path: Path) -> None:
     path = put(tmp_path, TEXT)
     model = read_drn(path, goal="goal", structure="steps")
-    assert model.costs.tolist() == [[3.0, 1.0, 3.0], [3.0, 1.0, 3.0], [0.0, 0.0, 0.0]]
-    assert model.action_mask.tolist() == [[True, True, False], [False, True, False], [True] * 3]
+    # Not every choice has a name, so that they are numbered; the second of state 1 is unavailable.
+    assert model.costs.tolist() == [[3.0, 1.0], [1.0, 3.0], [0.0, 0.0]]
+    assert model.action_mask.tolist() == [[True, True], [True, False], [True, True]]
     assert model.initial.tolist() == [1.0, 0.0, 0.0]
-    # What is unavailable costs as much as the most.  West at once costs 1, south more.
+    # West at once costs 1, south more.
     assert planners.solve(model, gamma=1).values.tolist() == [1.0, 1.0, 0.0]
     worst = read_drn(path, goal="goal", structure="steps", values="rewards")
     assert planners.solve(worst, gamma=1).values[0] == pytest.approx(-7.0)
@@ -69,6 +70,12 @@ def test_a_text_of_storm(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         read_drn(packed, goal="goal", structure="steps").costs, model.costs
     )
+
+
+def test_names_of_actions_are_columns(tmp_path: Path) -> None:
+    model = read_drn(put(tmp_path, TEXT.replace("__NOLABEL__", "west")), goal="goal", structure="")
+    assert model.action_names == ("south", "west")
+    assert model.action_mask.tolist() == [[True, True], [False, True], [True, True]]
 
 
 def test_fractions_and_placeholders_are_the_nearest_doubles(tmp_path: Path) -> None:

@@ -315,7 +315,11 @@ def test_what_ours_adds_is_where_the_format_lets_it(tmp_path: Path) -> None:
     assert struct.unpack("<4d", spread) == (0.5, 1.5, 0.0, 0.0)
     assert held["annotations/aps/terminal/states/values.bin"] == b"\2" + bytes(7)
     assert index["annotations"]["rewards"]["outcome-cost"]["alias"] == "outcome_cost"
-    assert index["file-data"]["parameters"] == {"num-added-states": 0, "unavailable-cost": 2.0}
+    assert index["file-data"]["parameters"] == {
+        "num-added-states": 0,
+        "unavailable-cost": 2.0,
+        "action-names": None,
+    }
     assert struct.unpack("<2d", held["annotations/aggmaze/initial/states/values.bin"]) == (
         0.25,
         0.75,
