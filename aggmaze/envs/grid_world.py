@@ -11,6 +11,7 @@ from aggmaze.grid import KingGrid
 from aggmaze.grid_worlds import GridWorldRules, WorldStart, grid_world_model
 from aggmaze.keys import describe_king_keys, king_keys
 from aggmaze.layouts.ready import READY, ReadyLayout
+from aggmaze.layouts.text import names_file
 from aggmaze.layouts.worlds import MOVES, UNREACHABLE, GridWorld, Source
 
 # What holds where neither the caller nor a ready layout says anything; of the rest `GridWorldRules`
@@ -242,7 +243,7 @@ class GridWorldEnv(LayoutEnv):
 
 def _ready(layout: Source) -> ReadyLayout | None:
     """Return the ready layout of a name; refuse what must be meant as one, and is none."""
-    if not isinstance(layout, str):
+    if not isinstance(layout, str) or names_file(layout):
         return None
     if layout in READY:
         return READY[layout]

@@ -114,3 +114,12 @@ def test_files_refused(
     path.unlink()
     path.mkdir()
     assert "is a directory" in refusal(path)
+
+
+def test_files_may_be_called_as_ready_layouts_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("aima.txt").write_text("S..G\n")
+    assert run(monkeypatch, "solve", "aima.txt", "--gamma", 1) == 0
+    assert "4 with 4 actions" in capsys.readouterr().out
