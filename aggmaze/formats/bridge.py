@@ -7,6 +7,7 @@ Procgen and Minigrid).
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -15,12 +16,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from aggmaze.formats.archive import open_archive
+from aggmaze.memory import check_memory
 from aggmaze.models.tabular import TabularMDP
 
 _INTEGERS = ("int64", "int32", "int16", "int8")
 _REAL = ("float64", "float32", "float16", *_INTEGERS)
-# Memory over that of the arrays in the smallest types: a table takes some 40 bytes an entry.
-_COPIES = 40.0
+# Bytes that an entry of the table takes while the model is made: measured.
+_ENTRY_BYTES = 110
 
 
 def is_bridge(path: str | os.PathLike[str]) -> bool:
@@ -62,9 +64,9 @@ def read_bridge(path: str | os.PathLike[str]) -> TabularMDP:
         shape = archive.shape("transitions", 2)
         if 0 in shape:
             raise ValueError(f"transitions has shape {shape}: it is empty")
+        check_memory(_ENTRY_BYTES * math.prod(shape), f"the tables of {os.fspath(path)!r}")
         arrays = archive.read(
             {"transitions": (_INTEGERS, shape), "rewards": (_REAL, shape)},
-            copies=_COPIES,
             besides=archive.names,
         )
         return _table(arrays["transitions"], arrays["rewards"]).validate()

@@ -49,7 +49,7 @@ from aggmaze.models.tabular import TabularMDP
 
 _WHAT = "a DRN model"
 # Bytes that reading takes for each of the text, most of it Python objects: measured.
-_COPIES = 12.0
+_COPIES = 22.0
 _TYPES = ("MDP", "DTMC")
 _VALUE_TYPES = ("double", "rational")
 _SECTIONS = (

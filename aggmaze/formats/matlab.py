@@ -26,8 +26,8 @@ from aggmaze.models.tabular import TabularMDP
 # Deflate cannot make data shorter than this.
 _MOST_COMPRESSION = 1032
 _PIECE = 2**20
-# Memory over that of dense matrices in double precision, of which sparse rows are made.
-_COPIES = 6.0
+# Memory over that of the matrices, of which sparse rows are made: measured, of full ones.
+_COPIES = 8.0
 # By their numbers in the format: types of stored data, and classes of arrays.
 _STORED = {
     1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8",
