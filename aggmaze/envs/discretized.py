@@ -100,7 +100,7 @@ class DiscretizedEnv(CellsEnv):
     render_mode : str, optional
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 30}
+    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 50}
 
     def __init__(
         self,
