@@ -409,10 +409,14 @@ class Proof:
         """Whether ``N = alpha V + beta`` falls enough because of what V lacks at most.
 
         So it does by nearly 1 where moves are certain, whose costs are as they are given, as long
-        as that and the rounding of N are small.
+        as that and the rounding of N are small.  Alpha and beta must be those of all available
+        moves: where some state has no policy that ends, they leave out moves within a place, which
+        a policy may take.
         """
         model = self._region.model
         if self.multiple is None or not (isinstance(model, MoveMDP) and model.p == 1.0):
+            return False
+        if not self._region.finite.all():
             return False
         alpha, beta = self.multiple
         size = alpha * sup_norm(V) + beta + sup_norm(N)

@@ -20,6 +20,7 @@ from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
 from planners.chain_costs import arriving, normalised, total_cost_of_policy, total_costs_of_chain
+from planners.inequalities import exact_row
 from planners.objective import TotalCost
 from planners.policies import steps_to_terminal
 from planners.result import SolveResult, Status
@@ -495,3 +496,18 @@ def test_moves_that_stay() -> None:
     result = planners.solve(moves, gamma=1).require()
     # V = .25 (1 + V) + .75 2.
     assert result.values[1] == pytest.approx(7 / 3, rel=1e-12)
+
+
+@pytest.mark.parametrize("method", ["auto", "policy_iteration", "value_iteration"])
+def test_steps_of_moves_that_stay_in_a_place_are_counted(method):
+    """One goes to and fro between 0 and 1 at no cost; 3 is a dead end, so 1 may go by 0."""
+    model = MoveMDP(
+        np.array([[1, 2], [0, 1], [2, 2], [3, 3]]),
+        np.array([[0.0, 1.0], [0.0, np.inf], [np.inf, np.inf], [1.0, np.inf]]),
+    )
+    found = planners.solve(model, gamma=1, method=method)
+    assert found.values.tolist() == [1.0, 1.0, 0.0, np.inf]
+    steps = found.proof["steps"]
+    for state in (0, 1):
+        action = int(found.policy[state])
+        assert exact_row(model, state, action, steps, with_costs=False) <= -0.5
