@@ -24,7 +24,7 @@ from aggmaze.models.model import TableModel
 from aggmaze.models.moves import MoveMDP
 from planners.bellman import no_limit
 from planners.kernels import differences
-from planners.kernels.tables import Moves, moves_of, outcomes_of
+from planners.kernels.tables import Moves, Outcomes, moves_of, outcomes_of
 from planners.kernels.threads import over_blocks
 
 # Rows that are computed anew in fractions, at most.
@@ -64,6 +64,20 @@ class Best(NamedTuple):
     most: float
 
 
+class _Kernels(NamedTuple):
+    """The kernels of a layout, as `planners.kernels.differences` describes them."""
+
+    least: Callable[..., Any]
+    most: Callable[..., Any]
+    doubtful: Callable[..., Any]
+
+
+_MOVES = _Kernels(differences.least_of_moves, differences.most_of_moves, differences.doubtful_moves)
+_OUTCOMES = _Kernels(
+    differences.least_of_outcomes, differences.most_of_outcomes, differences.doubtful_outcomes
+)
+
+
 class Inequalities:
     """The sweeps in difference form of a model.
 
@@ -83,10 +97,12 @@ class Inequalities:
     ) -> None:
         self.model = model
         self._num_threads, self._checkpoint = num_threads, checkpoint
-        self._tables = moves_of(model) if isinstance(model, MoveMDP) else outcomes_of(model)
-        if isinstance(self._tables, Moves):
+        self._tables: Moves | Outcomes
+        if isinstance(model, MoveMDP):
+            self._tables, self._kernels = moves_of(model), _MOVES
             self._work = self._tables.successors.size
         else:
+            self._tables, self._kernels = outcomes_of(model), _OUTCOMES
             self._work = len(self._tables.indices)
 
     @property
@@ -114,7 +130,7 @@ class Inequalities:
             Whether costs count, or are 0.
         """
         mask = self.available if usable is None else usable
-        return self._least(V, drift, mask, with_costs, None, None)[0]
+        return self._least(V, drift, mask, with_costs)[0]
 
     def best(self, V: NDArray[np.float64], *, usable: NDArray[np.bool_] | None = None) -> Best:
         """Return what `least` does, the best action of each state, and what these come to.
@@ -126,7 +142,7 @@ class Inequalities:
         """
         mask = self.available if usable is None else usable
         actions = np.empty(self.model.num_states, dtype=np.int32)
-        least, most = self._least(V, 0.0, mask, True, None, actions)
+        least, most = self._least(V, 0.0, mask, True, actions)
         return Best(least, actions, most)
 
     def most(
@@ -180,7 +196,7 @@ class Inequalities:
         mask = self.available if usable is None else usable
         out = np.empty(self.model.num_states)
         actions = np.empty(self.model.num_states, dtype=np.int32)
-        self._sweep(V, drift, mask, with_costs, out, actions)
+        self._sweep(self._kernels.least, mask, with_costs, V, drift, out, actions)
         return out, actions
 
     def policy_backup(
@@ -208,37 +224,16 @@ class Inequalities:
         drift: NDArray[np.float64] | float,
         mask: NDArray[np.bool_],
         with_costs: bool,
-        out: NDArray[np.float64] | None,
-        actions: NDArray[np.int32] | None,
+        actions: NDArray[np.int32] | None = None,
     ) -> tuple[Verdict, float]:
         """Return what `least` does, and what no best action of a state is above."""
-        found = self._sweep(V, drift, mask, with_costs, out, actions)
+        found = self._sweep(self._kernels.least, mask, with_costs, V, drift, None, actions)
         # The first of equal ones, so that threads change nothing.
         value, state, _ = min(found, key=lambda one: -math.inf if math.isnan(one[0]) else one[0])
         most = max(math.inf if math.isnan(one[2]) else one[2] for one in found)
         if value < 0.0 and self._exactly(V, drift, mask, with_costs, 1.0):
             value = 0.0
         return Verdict(value, state), most
-
-    def _sweep(
-        self,
-        V: NDArray[np.float64],
-        drift: NDArray[np.float64] | float,
-        mask: NDArray[np.bool_],
-        with_costs: bool,
-        out: NDArray[np.float64] | None,
-        actions: NDArray[np.int32] | None,
-    ) -> list[tuple[float, int, float]]:
-        """Run the kernel of `least` over all blocks of states."""
-        kernel = (
-            differences.least_of_moves
-            if isinstance(self._tables, Moves)
-            else differences.least_of_outcomes
-        )
-        array, level = _split(drift)
-        return self._over_states(
-            kernel, readonly(mask), with_costs, readonly(V), array, level, out, actions
-        )
 
     def _most(
         self,
@@ -248,17 +243,21 @@ class Inequalities:
         with_costs: bool,
         out: NDArray[np.float64] | None,
     ) -> tuple[float, int]:
-        kernel = (
-            differences.most_of_moves
-            if isinstance(self._tables, Moves)
-            else differences.most_of_outcomes
-        )
-        array, level = _split(drift)
-        found = self._over_states(kernel, policy, with_costs, readonly(V), array, level, out)
+        found = self._sweep(self._kernels.most, policy, with_costs, V, drift, out)
         return max(found, key=lambda one: math.inf if math.isnan(one[0]) else one[0])
 
-    def _over_states(self, kernel: Callable[..., Any], *arguments: Any) -> list[Any]:
+    def _sweep(
+        self,
+        kernel: Callable[..., Any],
+        chosen: NDArray[Any],
+        with_costs: bool,
+        V: NDArray[np.float64],
+        drift: NDArray[np.float64] | float,
+        *outs: NDArray[Any] | None,
+    ) -> list[Any]:
+        """Return what a kernel finds of the chosen actions, block by block."""
         self._checkpoint()
+        arguments = (readonly(chosen), with_costs, readonly(V), *_split(drift), *outs)
         return over_blocks(
             lambda lo, hi: kernel(self._tables, *arguments, lo, hi),
             self.model.num_states,
@@ -275,14 +274,9 @@ class Inequalities:
         sign: float,
     ) -> bool:
         """Whether no ``sign`` x is negative: where rounding may hide it, by fractions."""
-        kernel = (
-            differences.doubtful_moves
-            if isinstance(self._tables, Moves)
-            else differences.doubtful_outcomes
-        )
         array, level = _split(drift)
         rows = np.empty(_MOST_EXACT, dtype=np.int64)
-        count = kernel(
+        count = self._kernels.doubtful(
             self._tables, readonly(mask), with_costs, readonly(V), array, level, sign, rows
         )
         if not 0 <= count <= len(rows):

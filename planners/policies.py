@@ -23,7 +23,7 @@ from planners.event_engine import make_engine
 from planners.kernels import sparse
 from planners.kernels.compiling import interruptible
 from planners.kernels.tables import moves_of, outcomes_of, unsigned
-from planners.linear.shortest_paths import grid_paths
+from planners.linear.shortest_paths import GridPaths, grid_paths
 from planners.objective import AverageCost, FiniteHorizon, Objective, TotalCost, as_objective
 from planners.result import SolveResult
 from planners.stages import Stages
@@ -233,17 +233,22 @@ def steps_to_terminal(model: Model) -> NDArray[np.int32]:
     A step counts as possible with an available action and positive probability; -1 where no
     terminal state can be reached.
     """
+    return steps_and_paths(model)[0]
+
+
+def steps_and_paths(model: Model) -> tuple[NDArray[np.int32], GridPaths | None]:
+    """Return what `steps_to_terminal` does, with the paths where moves are those of a grid."""
     if isinstance(model, MoveMDP):
         found = grid_paths(moves_of(model), readonly(model.terminal))
         if found is not None:
-            return found.distances
+            return found.distances, found
     model = with_table(model)
     if isinstance(model, TabularMDP):
         steps = np.empty(model.num_states, dtype=np.int32)
         sparse.steps_to_terminal(unsigned(outcomes_of(model)), steps)
-        return steps
+        return steps, None
     distances, _ = distances_to(model.successor_graph(), np.flatnonzero(model.terminal))
-    return distances
+    return distances, None
 
 
 def distances_to(

@@ -29,23 +29,24 @@ def _sum(a, b):
 
 
 @njit(cache=True, inline="always")
-def _one(cost, following, here, drift):
-    """Return cost + following - here - drift, and a bound on its rounding; 0 where it is exact."""
-    step, lost = _sum(following, -here)
-    total, more = _sum(cost, step)
-    x, most = _sum(total, -drift)
-    if lost == 0.0 and more == 0.0 and most == 0.0:
-        return x, 0.0
-    return x, _MORE * UNIT_ROUNDOFF * (abs(step) + abs(total) + abs(x)) + _TINY
-
-
-@njit(cache=True, inline="always")
 def _roughly(cost, following, here, drift):
-    """Return what `_one` does, in a third of the time, with a bound that is never 0."""
+    """Return cost + following - here - drift, and a bound on its rounding that is never 0."""
     step = following - here
     total = cost + step
     x = total - drift
     return x, _MORE * UNIT_ROUNDOFF * (abs(step) + abs(total) + abs(x)) + _TINY
+
+
+@njit(cache=True, inline="always")
+def _one(cost, following, here, drift):
+    """Return what `_roughly` does, with the bound 0 where x is exact; in three times the time."""
+    x, error = _roughly(cost, following, here, drift)
+    step, lost = _sum(following, -here)
+    total, more = _sum(cost, step)
+    _, most = _sum(total, -drift)
+    if lost == 0.0 and more == 0.0 and most == 0.0:
+        return x, 0.0
+    return x, error
 
 
 @njit(cache=True, inline="always")

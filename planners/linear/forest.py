@@ -138,12 +138,11 @@ class PolicyForest:
         known : GridPaths, optional
             The shortest paths, where they have been found and are to be taken up.
         """
-        actions = np.empty(len(self.order), dtype=np.int32)
-        always = self.gamma == 1.0
         paths: Paths | None
         if known is not None and known.paths is not None:
             paths, actions = known.paths, known.actions
         else:
+            actions, always = np.empty(len(self.order), dtype=np.int32), self.gamma == 1.0
             paths = self._kernels.shortest_paths(self.tables, self.terminal, actions, always=always)
         if paths is None:
             return False

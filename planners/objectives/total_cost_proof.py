@@ -78,22 +78,23 @@ def _within(
     finite: NDArray[np.bool_],
 ) -> tuple[float, float]:
     """Return the bounds of the error of V and of what the policy loses, rounded up."""
-    apart, loses = 0.0, 0.0
+    apart = np.maximum(_farthest(upper, V, finite), _farthest(V, lower, finite))
+    return _rounded_up(float(apart)), _rounded_up(_farthest(upper, lower, finite))
+
+
+def _farthest(
+    above: NDArray[np.float64], below: NDArray[np.float64], where: NDArray[np.bool_]
+) -> float:
+    """Return the largest difference of two vectors in some states, NaN where it is no number."""
+    found = 0.0
     # Piece by piece, which takes half the time.
-    for piece in pieces(len(V)):
-        values, low, high, some = V[piece], lower[piece], upper[piece], finite[piece]
+    for piece in pieces(len(above)):
+        high, low, some = above[piece], below[piece], where[piece]
         if not some.all():
-            values, low, high = values[some], low[some], high[some]
+            high, low = high[some], low[some]
         # What is no number is not passed over.
-        apart = float(np.maximum(apart, np.maximum(high - values, values - low).max(initial=0.0)))
-        loses = float(np.maximum(loses, (high - low).max(initial=0.0)))
-    return _rounded_up(apart), _rounded_up(loses)
-
-
-def _farthest(above: NDArray[np.float64], below: NDArray[np.float64]) -> float:
-    """Return the largest difference of two vectors, NaN where one is no number."""
-    found = [float((above[piece] - below[piece]).max()) for piece in pieces(len(above))]
-    return float(np.max(found, initial=0.0))
+        found = float(np.maximum(found, (high - low).max(initial=0.0)))
+    return found
 
 
 def unknown(region: Region, policy: NDArray[np.int64]) -> Bounds:
@@ -155,6 +156,11 @@ class Proof:
         self._inequalities = Inequalities(region.model, num_threads, checkpoint)
         self._checkpoint = checkpoint
         self._usable = region.usable
+        # Where alpha and beta are had straight from the tables of moves, all of which they cover.
+        self._moves: MoveMDP | None = None
+        if isinstance(region.model, MoveMDP) and region.finite.all():
+            self._moves = region.model
+        self._are_certain = self._moves is not None and self._moves.p == 1.0
         self.num_sweeps = 0
         self.multiple = self._multiple()
 
@@ -167,9 +173,9 @@ class Proof:
         if region.end_values.any():
             return None
         ends = readonly(region.ends)
-        if isinstance(region.model, MoveMDP) and region.finite.all():
-            tables = moves_of(region.model)
-            if region.model.p == 1.0:
+        if self._moves is not None:
+            tables = moves_of(self._moves)
+            if self._are_certain:
                 return self._multiple_of_certain_moves(tables, ends)
             costs = self._over_states(improvement.least_cost_of_moves, tables, ends)
         else:
@@ -181,7 +187,7 @@ class Proof:
         if not least > 0.0:
             return None
         alpha = 0.0 if least == math.inf else 1.0 / least
-        if isinstance(region.model, MoveMDP) and region.finite.all():
+        if self._moves is not None:
             missing = self._over_states(improvement.most_missing_of_moves, tables, ends, alpha)
         else:
             missing = self._over_states(
@@ -297,7 +303,7 @@ class Proof:
         found: NDArray[np.float64] | None = None
         if N is not None and self.multiple is not None:
             found, state = self._lowered(V, N, -value, self.multiple[0])
-            if found is not None and _farthest(V, found) <= goal:
+            if found is not None and _farthest(V, found, self._region.finite) <= goal:
                 return found, -1
         # A step that costs next to nothing makes the multiple large.
         if thorough and (N is None or goal < math.inf):
@@ -397,7 +403,7 @@ class Proof:
             most = self._inequalities.most(policy, V).value
         if N is not None and (self._is_counted(V, N, most) or self._counts_steps(N, policy)):
             U = self._raised(V, N, policy, most)
-            if U is not None and _farthest(U, V) <= goal:
+            if U is not None and _farthest(U, V, self._region.finite) <= goal:
                 return N, U
         N = self._steps(policy)
         if N is None or not self._counts_steps(N, policy):
@@ -413,10 +419,7 @@ class Proof:
         moves: where some state has no policy that ends, they leave out moves within a place, which
         a policy may take.
         """
-        model = self._region.model
-        if self.multiple is None or not (isinstance(model, MoveMDP) and model.p == 1.0):
-            return False
-        if not self._region.finite.all():
+        if self.multiple is None or not self._are_certain:
             return False
         alpha, beta = self.multiple
         size = alpha * sup_norm(V) + beta + sup_norm(N)

@@ -27,10 +27,10 @@ from planners.chain_costs import arriving, normalised, total_costs_of_chain
 from planners.components import ChoiceGraph, maximal_end_components, proper_region
 from planners.inequalities import Inequalities
 from planners.kernels import improvement
-from planners.kernels.tables import moves_of, outcomes_of
+from planners.kernels.tables import outcomes_of
 from planners.kernels.threads import over_blocks
-from planners.linear.shortest_paths import GridPaths, grid_paths
-from planners.policies import steps_to_terminal
+from planners.linear.shortest_paths import GridPaths
+from planners.policies import steps_and_paths
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +103,10 @@ def find_region(model: TableModel, cost_of_dead_ends: float | None) -> Region:
         )
     ends, end_values = terminal.copy(), np.zeros(model.num_states)
     available = model.available if isinstance(model, MoveMDP) else model.action_mask
-    paths = None
     if terminal.any():
-        if isinstance(model, MoveMDP):
-            paths = grid_paths(moves_of(model), readonly(terminal))
-        steps = steps_to_terminal(model) if paths is None else paths.distances
+        steps, paths = steps_and_paths(model)
     else:
+        paths = None
         steps = np.full(model.num_states, -1, dtype=np.int32)
     finite = np.ones(model.num_states, dtype=bool)
     layers = np.zeros(model.num_states, dtype=np.int64)
