@@ -100,7 +100,8 @@ class DiscretizedEnv(CellsEnv):
     render_mode : str, optional
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 50}
+    # Pictures a second are those of Gymnasium's own problems: 30, and 15 of Acrobot's.
+    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 30}
 
     def __init__(
         self,
@@ -332,6 +333,8 @@ class DiscretizedAcrobotEnv(DiscretizedEnv):
     ## Version History
     - v0: first version.
     """
+
+    metadata: dict[str, Any] = {**DiscretizedEnv.metadata, "render_fps": 15}
 
     def __init__(
         self,
