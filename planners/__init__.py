@@ -11,6 +11,7 @@ from aggmaze.env_model import NoModelError
 from planners.adapters import as_model
 from planners.advice import with_regret, with_shaping
 from planners.arrival import Arrival, ArrivalProgress, arrival
+from planners.comparison import ComparedRun, Comparison, compare
 from planners.evaluation import evaluate
 from planners.normalize import normalized
 from planners.objective import AverageCost, Discounted, FiniteHorizon, TotalCost
@@ -25,6 +26,8 @@ __all__ = [
     "Arrival",
     "ArrivalProgress",
     "AverageCost",
+    "ComparedRun",
+    "Comparison",
     "Discounted",
     "FiniteHorizon",
     "History",
@@ -38,6 +41,7 @@ __all__ = [
     "TotalCost",
     "arrival",
     "as_model",
+    "compare",
     "evaluate",
     "greedy",
     "normalized",

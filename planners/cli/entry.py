@@ -10,13 +10,14 @@ from typing import Any
 
 import typer
 
-from planners.cli import convert, play, reproduce, solve
+from planners.cli import compare, convert, play, reproduce, solve
 from planners.cli.app import OneValueCommand, app, complain
 from planners.cli.listing import list_command
 
 # In the order in which help lists them.
 for name, command, epilog in (
     ("solve", solve.solve_command, solve.EPILOG),
+    ("compare", compare.compare_command, compare.EPILOG),
     ("play", play.play_command, play.EPILOG),
     ("convert", convert.convert_command, convert.EPILOG),
     ("reproduce", reproduce.reproduce_command, reproduce.EPILOG),

@@ -56,6 +56,13 @@ Settings = Annotated[
 ]
 
 
+Tol = Annotated[float | None, typer.Option(help="Accuracy relative to max|V|.")]
+Atol = Annotated[float | None, typer.Option(help="Accuracy in the unit of V.")]
+NumIterations = Annotated[int | None, typer.Option(help="Most iterations.")]
+NumUpdates = Annotated[int | None, typer.Option(help="Most backups.")]
+Threads = Annotated[int | None, typer.Option("--threads", help="By default one for each core.")]
+
+
 def asked_objective(
     gamma: float | None,
     name: str | None = None,

@@ -38,7 +38,7 @@ def check_outputs(save: Path | None, image: Path | None, certificate: Path | Non
         check_matplotlib()
     for path in (save, image, certificate):
         if path is not None:
-            _check_writable(path)
+            check_writable(path)
 
 
 def check_target(source: str, target: Path, name: str | None = None) -> registry.Format:
@@ -68,7 +68,7 @@ def check_target(source: str, target: Path, name: str | None = None) -> registry
             f"TARGET must end in {WRITTEN_SUFFIXES}, or --to FORMAT say it, got {str(target)!r}"
         )
     entry = registry.target_format(target, name)
-    _check_writable(target)
+    check_writable(target)
     if is_same_file(target, source):
         raise ValueError(f"TARGET is SOURCE: {str(target)!r} would be overwritten by itself")
     return entry
@@ -86,7 +86,8 @@ def is_same_file(target: Path, source: str) -> bool:
     return target.exists() and Path(source).exists() and target.samefile(source)
 
 
-def _check_writable(path: Path) -> None:
+def check_writable(path: Path) -> None:
+    """Refuse a folder, and a file in a folder that cannot be written to."""
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a directory, not a file to write")
     if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):

@@ -19,23 +19,28 @@ from planners.arrival import Arrival, arrival, describe_arrival
 from planners.budget import Clock
 from planners.cli.app import err, out, reported
 from planners.cli.options import (
+    Atol,
     Average,
     DeadEnds,
     Gamma,
     Horizon,
+    NumIterations,
+    NumUpdates,
     ObjectiveName,
     Settings,
+    Threads,
+    Tol,
     asked_objective,
     method_settings,
     number_or_text,
 )
 from planners.cli.outputs import check_outputs, is_same_file
+from planners.cli.progress import ProgressLine
 from planners.cli.rows import print_rows, result_rows, rollout_rows
 from planners.cli.sources import MODEL_SUFFIXES, is_model_file, layout_of, open_env
 from planners.objective import AverageCost, Discounted, FiniteHorizon
 from planners.plotting import plot_plan, save_figure
 from planners.policies import greedy_path
-from planners.record import Progress
 from planners.result import SolveResult, Status
 from planners.rollout import episode_limit, rollout
 from planners.solve import AUTO, METHODS, check_limits, check_method, solve
@@ -65,10 +70,10 @@ def solve_command(
     dead_ends: DeadEnds = None,
     settings: Settings = None,
     method: Annotated[str, typer.Option(help=f"One of {AUTO}, {', '.join(METHODS)}.")] = AUTO,
-    tol: Annotated[float | None, typer.Option(help="Accuracy relative to max|V|.")] = None,
-    atol: Annotated[float | None, typer.Option(help="Accuracy in the unit of V.")] = None,
-    num_iterations: Annotated[int | None, typer.Option(help="Most iterations.")] = None,
-    num_updates: Annotated[int | None, typer.Option(help="Most backups.")] = None,
+    tol: Tol = None,
+    atol: Atol = None,
+    num_iterations: NumIterations = None,
+    num_updates: NumUpdates = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Most seconds, also for where the policy goes.")
     ] = None,
@@ -89,9 +94,7 @@ def solve_command(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the method and the episodes.")] = 0,
-    num_threads: Annotated[
-        int | None, typer.Option("--threads", help="By default one for each core.")
-    ] = None,
+    num_threads: Threads = None,
     episodes: Annotated[int, typer.Option(help="Episodes to roll out; 0 for none.")] = 100,
     save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Write the result.")] = None,
     certificate: Annotated[
@@ -141,7 +144,7 @@ def solve_command(
         raise ValueError("--image draws mazes: this environment has no layout to draw")
     model = as_model(env)
     clock = Clock()
-    with _ProgressLine(err, "solving") as line:
+    with ProgressLine(err, "solving") as line:
         result = solve(
             model,
             objective=asked,
@@ -207,17 +210,6 @@ def solve_command(
             print_rows(rollout_rows(rolled, limit, asked))
     if not result.success:
         raise typer.Exit(1)
-
-
-class _ProgressLine(Waiting):
-    """Tells how a run goes."""
-
-    def show(self, progress: Progress) -> None:
-        """Tell an iteration; as a callback, never ask to stop."""
-        text = f"iteration {progress.iteration:,}, {progress.num_updates:,} updates"
-        if not math.isnan(progress.bound):
-            text += f", bound {progress.bound:.3g}"
-        self.tell(text)
 
 
 def _episode_limit(env: gym.Env[Any, Any], found: Arrival) -> int:

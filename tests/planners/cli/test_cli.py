@@ -145,7 +145,7 @@ def test_ctrl_c_ends_with_130_and_the_best_so_far(
     def follow(*arguments: Any) -> None:
         raise AssertionError("whoever pressed Ctrl-C waits for nothing else")
 
-    monkeypatch.setattr(cli.solve._ProgressLine, "show", interrupt)
+    monkeypatch.setattr(cli.solve.ProgressLine, "show", interrupt)
     monkeypatch.setattr(cli.solve, "arrival", follow)
     saved = tmp_path / "so_far.npz"
     arguments = ["solve", "StandardMaze-v0", "--set", "p=0.9", "--gamma", 0.99, "--save", saved]
