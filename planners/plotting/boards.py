@@ -359,9 +359,9 @@ def _taxi(env: Any, model: Model) -> Board | None:
         here = (x == column) & (y == 4 - row)
         signs[here & (passenger == index)] = ord("P")
         signs[here & (destination == index)] = ord("G")
-    ends = np.asarray(model.terminal)[states]
-    goals = np.flatnonzero(ends & (signs == ord("G")))
-    layout = Layout(grid, passages, goal=int(goals[0]), ends=ends, signs=signs)
+    # A passenger who is where they want to be has arrived.
+    ends = (signs == ord("G")) & (passenger == destination)
+    layout = Layout(grid, passages, goal=int(np.argmax(ends)), ends=ends, signs=signs)
     board = _board(
         grid,
         model.num_listed_states,

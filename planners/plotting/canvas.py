@@ -118,11 +118,11 @@ def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure, its size in inches."""
     check_matplotlib()
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
     # Room for the marks of goals at the edge of a maze.
-    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
-    return figure
+    arranged = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
+    return Figure(figsize=(width, height), layout=arranged, facecolor="white")
 
 
 def sequential(*, low_is_light: bool = True) -> Colormap:
@@ -206,7 +206,7 @@ def _rank_norm(finite: NDArray[np.float64]) -> Normalize:
     class RankNorm(Normalize):
         """Places by rank."""
 
-        def __call__(self, value: Any, clip: bool | None = None) -> Any:  # type: ignore[override]
+        def __call__(self, value: Any, clip: bool | None = None) -> Any:
             array = np.ma.asarray(value, dtype=np.float64)
             ranks = np.interp(array.filled(np.nan), knots, places, left=0.0, right=1.0)
             # What is beyond keeps its own colour.

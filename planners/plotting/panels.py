@@ -119,7 +119,10 @@ class Panels:
         figure = new_figure(width, height)
         axes = [figure.add_subplot(rows, columns, index + 1) for index in range(count)]
         if title:
-            figure.suptitle(title, fontsize=11 * math.sqrt(side / _SIDE if count == 1 else 1.0))
+            if count == 1:
+                axes[0].set_title(title, fontsize=11)
+            else:
+                figure.suptitle(title, fontsize=11)
         return figure, axes
 
     def _is_square(self) -> bool:
@@ -346,18 +349,18 @@ class Panels:
         )
         step = max(1, round(max(self.nx, self.ny) / 250))  # finer than that nobody sees
         x, y = np.arange(0, self.nx, step), np.arange(0, self.ny, step)
-        lines = axes.contour(
+        lines: Any = axes.contour(
             x,
             y,
             heights[::step, ::step],
-            levels=np.arange(0.1, 1.0, 0.2 if len(self.planes) > 1 else 0.1),
+            levels=np.arange(0.1, 1.0, 0.2),
             colors="black",
             linewidths=0.5,
             alpha=0.55,
             zorder=1.8,
         )
         if len(self.planes) == 1:
-            axes.clabel(lines, lines.levels[::2], fontsize=7, fmt="%.1f", inline_spacing=2)
+            axes.clabel(lines, fontsize=7, fmt="%.1f", inline_spacing=2)
             axes.set_xlabel(f"{axes.get_xlabel()};  lines: height, from 0 to 1")
         # Labels are no reason to grow.
         axes.set_xlim(-0.5, self.nx - 0.5)

@@ -684,15 +684,15 @@ def plot_occupancy(
     largest = visits.max(initial=0.0)
     if not largest > 0:
         raise ValueError("the policy is nowhere: all episodes start in terminal states")
-    # What is a billionth of the rest is nothing to the eye, and would take all of the scale.
-    seen = np.where(visits > 1e-9 * largest, visits, np.inf)
+    # Less would take most of the scale.
+    seen = np.where(visits > 1e-6 * largest, visits, np.inf)
     what = label or "expected visits an episode, discounted"
     board = board_of(source)
     if board is None:
         return plot_values(source, np.where(np.isinf(seen), 0.0, seen), label=what, **options)
     drawn = plot_values(source, seen, label=what, scale=scale, **options)
     if np.isinf(seen).any() and options.get("colorbar", True):
-        _relabel(drawn, "grey: without limit", "grey: never there")
+        _relabel(drawn, "grey: without limit", "grey: never, or hardly ever")
     return drawn
 
 
