@@ -22,7 +22,7 @@ MOST_BYTES = 45_000
 #: Length in pixels of the longer side of a picture that would else take more.
 REDUCED = (400, 300, 200)
 #: Pixels on the page that a picture is at most wide.
-WIDEST = 400
+WIDEST = 320
 
 # Seen on white and on black alike.
 _BLUE, _ORANGE, _GREY = "#3a87c8", "#d9822b", "#888888"
@@ -49,19 +49,52 @@ class Figure(NamedTuple):
         Plain text.
     smooth : bool
         Whether it may be scaled smoothly, rather than pixel by pixel.
+    scale : tuple of three str, optional
+        What the least value is, the ``data:`` address of the colours from it on, and the greatest.
+    is_curve : bool
+        Whether it is low and wide.
     """
 
     source: str
     width: int
     caption: str
     smooth: bool = True
+    scale: tuple[str, str, str] | None = None
+    is_curve: bool = False
 
 
 def number(value: float) -> str:
     """Write a number in few characters."""
-    if isinstance(value, int | np.integer):
-        return f"{value:,}"
-    return f"{value:,.0f}" if 10_000 <= abs(value) < 1e9 else f"{value:.5g}"
+    return f"{value:,.0f}" if 10_000 <= abs(value) < 1e9 else f"{value:.4g}"
+
+
+def color_scale(values: NDArray[Any], colors: NDArray[np.uint8]) -> tuple[str, str, str] | None:
+    """Return the scale of a `Figure`; None where the finite values are all the same.
+
+    Parameters
+    ----------
+    values : ndarray of float, any shape
+    colors : ndarray of uint8, shape (N, 3)
+        From the least value to the greatest.
+    """
+    from PIL import Image
+
+    finite = values[np.isfinite(values)]
+    if not len(finite) or finite.min() == finite.max():
+        return None
+    bar = _address("image/png", _png(Image.fromarray(colors[np.newaxis])))
+    return number(float(finite.min())), bar, number(float(finite.max()))
+
+
+def counted(count: int, word: str) -> str:
+    """Write how many there are of what a word says, with an s unless it is one.
+
+    Parameters
+    ----------
+    count : int
+    word : str
+    """
+    return f"{count:,} {word}{'s' * (count != 1)}"
 
 
 def span(values: NDArray[Any]) -> str:
@@ -76,7 +109,7 @@ def span(values: NDArray[Any]) -> str:
 def card(
     title: str,
     facts: Iterable[tuple[str, Any]],
-    figures: Iterable[Figure] = (),
+    figures: Sequence[Figure] = (),
     table: tuple[Sequence[str], Iterable[Sequence[str]]] | None = None,
 ) -> str:
     """Return the HTML of an object.
@@ -87,7 +120,7 @@ def card(
         What it is.
     facts : iterable of pair
         Names and values, one a line.
-    figures : iterable of Figure
+    figures : sequence of Figure
     table : pair, optional
         The heads of the columns of a second table, and its rows.
 
@@ -95,31 +128,14 @@ def card(
     -------
     str
     """
-    rows = "".join(
-        f'<tr style="background:none"><th style="{_CELL};font-weight:normal;opacity:.65;'
-        f'white-space:nowrap">{html.escape(name)}</th>'
-        f'<td style="{_CELL}">{html.escape(str(value))}</td></tr>'
-        for name, value in facts
-    )
-    blocks = [f'<table style="border:none;border-collapse:collapse;margin:0">{rows}</table>']
+    told = _table(facts, heads=())
     if table is not None:
         heads, lines = table
-        cells = "".join(
-            f'<th style="{_CELL};font-weight:normal;opacity:.65">{html.escape(head)}</th>'
-            for head in heads
-        )
-        told = "".join(
-            '<tr style="background:none">'
-            + "".join(f'<td style="{_CELL}">{html.escape(cell)}</td>' for cell in line)
-            + "</tr>"
-            for line in lines
-        )
-        blocks.append(
-            '<table style="border:none;border-collapse:collapse;margin:0">'
-            f'<tr style="background:none">{cells}</tr>{told}</table>'
-        )
-    blocks += [_block(figure) for figure in figures]
-    inside = "".join(f'<div style="max-width:100%">{block}</div>' for block in blocks)
+        told += _table(lines, heads)
+    # Curves, which are low and wide, go below the facts, and a map beside them.
+    told += "".join(_block(figure) for figure in figures if figure.is_curve)
+    columns = [told, *(_block(figure) for figure in figures if not figure.is_curve)]
+    inside = "".join(f'<div style="max-width:100%">{column}</div>' for column in columns)
     return (
         '<div style="border:1px solid rgba(128,128,128,.4);border-radius:6px;padding:8px 12px;'
         'display:inline-block;max-width:100%;box-sizing:border-box;font-size:13px;line-height:1.45">'
@@ -129,14 +145,44 @@ def card(
     )
 
 
+def _table(rows: Iterable[Sequence[str]], heads: Sequence[str]) -> str:
+    """Return a table; without heads the first column is one."""
+    faint = f'<th style="{_CELL};font-weight:normal;opacity:.65;white-space:nowrap">'
+    head = "".join(f"{faint}{html.escape(text)}</th>" for text in heads)
+    lines = [head] if heads else []
+    for row in rows:
+        cells = [html.escape(str(text)) for text in row]
+        lines.append(
+            "".join(
+                f"{faint}{text}</th>"
+                if place == 0 and not heads
+                else f'<td style="{_CELL}">{text}</td>'
+                for place, text in enumerate(cells)
+            )
+        )
+    inside = "".join(f'<tr style="background:none">{line}</tr>' for line in lines)
+    return (
+        '<table style="border:none;border-collapse:collapse;margin:0 0 8px;font-size:13px;'
+        f'color:inherit">{inside}</table>'
+    )
+
+
 def _block(figure: Figure) -> str:
     scaling = "" if figure.smooth else "image-rendering:pixelated;"
     caption = html.escape(figure.caption)
+    key = ""
+    if figure.scale is not None:
+        low, colors, high = figure.scale
+        key = (
+            f'<div style="display:flex;gap:6px;align-items:center">{html.escape(low)}'
+            f'<img src="{colors}" alt="to" style="flex:1;min-width:40px;height:8px;margin:0">'
+            f"{html.escape(high)}</div>"
+        )
     return (
         f'<img src="{figure.source}" alt="{caption}" width="{figure.width}" '
         f'style="display:block;max-width:100%;height:auto;margin:0;{scaling}">'
-        f'<div style="opacity:.65;font-size:12px;max-width:{figure.width}px;margin-top:3px">'
-        f"{caption}</div>"
+        f'<div style="font-size:12px;max-width:{figure.width}px;margin:3px 0 8px">'
+        f'{key}<div style="opacity:.75">{caption}</div></div>'
     )
 
 
@@ -332,4 +378,5 @@ def _drawing(parts: Iterable[str], caption: str) -> Figure:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" width="{width + 12}" '
         f'height="{height + 12}">{frame}{"".join(parts)}</svg>'
     )
-    return Figure(_address("image/svg+xml", text.encode("ascii")), width + 12, caption)
+    source = _address("image/svg+xml", text.encode("ascii"))
+    return Figure(source, width + 12, caption, is_curve=True)

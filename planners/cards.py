@@ -8,18 +8,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.cards import Figure, card, heat, number, picture, profile, progress, span
+from aggmaze.cards import (
+    Figure,
+    card,
+    color_scale,
+    counted,
+    heat,
+    number,
+    picture,
+    profile,
+    progress,
+    span,
+)
 from aggmaze.layouts.layout import Layout
 from aggmaze.names import shown
+from aggmaze.rendering.colors import value_colors
 from aggmaze.rendering.overlay import Overlay
 from aggmaze.rendering.raster import Plane, Raster
 from planners.objective import AverageCost, FiniteHorizon
 
 # States whose values and actions are listed.
 _MOST_LISTED = 6
-# Pixels that a picture with a legend may have: reduced, one could not read it.
-_LARGEST = 640
-_SIZE = 512
+# Pixels of a map, and positions along an axis that have cells in it.
+_SIZE = 480
+_MOST_CELLS = 120
+_COLORS = 64
 
 
 def result_html(result: Any) -> str:
@@ -57,8 +70,9 @@ def _facts(result: Any) -> list[tuple[str, str]]:
     facts.append(
         (
             "work",
-            f"{result.num_iterations:,} iterations, {result.num_sweeps:,} sweeps, "
-            f"{result.num_updates:,} updates, {number(result.seconds)} s",
+            f"{counted(result.num_iterations, 'iteration')}, "
+            f"{counted(result.num_sweeps, 'sweep')}, {counted(result.num_updates, 'update')}, "
+            f"{result.seconds:.3g} s",
         )
     )
     return facts
@@ -114,37 +128,40 @@ def _values_figure(result: Any) -> Figure | None:
             values, word = values[0], f"{word} before the first step"
             policy = policy[0] if len(policy) else None
         if np.isfinite(values).any():
-            return _map(layout, values, policy, result.labels, word)
+            return _map(layout, values, policy, word)
     if isinstance(result.objective, FiniteHorizon):
         return heat(
             result.values,
             f"costs-to-go of each state (across) before each step (down), {span(result.values)}",
         )
-    return profile(values, f"{word} of the states in ascending order, {span(values)}")
+    caption = f"{word} of the states in ascending order, {span(values)}"
+    return profile(values, caption)._replace(is_curve=False)
 
 
 def _map(
     layout: Layout,
     values: NDArray[np.float64],
     policy: NDArray[np.int64] | None,
-    labels: NDArray[np.int32] | None,
     word: str,
 ) -> Figure:
     """Return values where they lie, with arrows where cells have room for them."""
-    overlay = Overlay(
-        values=values,
-        policy=policy,
-        labels=None if labels is None else labels.astype(np.int64),
-    )
-    caption = f"{word}, yellow is low: {span(values)}"
-    shape = layout.grid.shape
-    if max(shape) <= _SIZE // 4:
+    overlay = Overlay(values=values, policy=policy)
+    scale = color_scale(values, value_colors(np.linspace(0.0, 1.0, _COLORS)))
+    caption = word if scale is not None else f"{word}: {span(values)}"
+    # Of many small cells a picture shows one pixel each, without walls.
+    if max(layout.grid.shape) <= _MOST_CELLS:
         raster = Raster(layout, _SIZE, overlay)
-        if max(raster.shape) <= _LARGEST:
-            return picture(raster.frame(None), caption)
+        pixels = raster.frame(None)
+        # Without the legend, whose place is at the right: the page writes it.
+        first, right = raster.panels[0], max(p.left + p.width for p in raster.panels)
+        pixels = pixels[:, : right + first.left]
+        if len(raster.panels) == 1:
+            pixels = pixels[: 2 * first.top + first.height]
+        return picture(pixels, caption)._replace(scale=scale)
     through = tuple(int(x) for x in layout.grid.coords(layout.goal))
     colors = Plane.of(layout, (0, 1), through, Overlay(values=values)).colors()
     if layout.grid.num_dims > 2:
         caption += "; the slice through the goal along axes 0 (across) and 1 (up)"
-    scale = max(1, _SIZE // 2 // max(colors.shape))
-    return picture(colors.repeat(scale, axis=0).repeat(scale, axis=1), caption, smooth=False)
+    every = max(1, _SIZE // max(colors.shape))
+    colors = colors.repeat(every, axis=0).repeat(every, axis=1)
+    return picture(colors, caption)._replace(scale=scale)

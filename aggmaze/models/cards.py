@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from aggmaze.cards import Figure, bars, card, heat, number, span, spy
+from aggmaze.cards import Figure, bars, card, counted, heat, number, span, spy
 from aggmaze.models.events import EventMDP
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
@@ -54,9 +54,11 @@ def model_facts(model: Any) -> list[tuple[str, str]]:
     else:
         facts += [
             ("transitions", f"{model.transitions.nnz:,}"),
-            ("unavailable", f"{np.count_nonzero(~model.action_mask):,} of the actions of states"),
             ("costs", span(model.costs[model.action_mask])),
         ]
+        unavailable = int(np.count_nonzero(~model.action_mask))
+        if unavailable:
+            facts.append(("unavailable", counted(unavailable, "action") + " of states"))
     return facts
 
 
