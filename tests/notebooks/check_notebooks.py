@@ -71,6 +71,8 @@ def run(path: Path, out: Path | None) -> list[str]:
         notebook,
         timeout=PATIENCE,
         kernel_name="python3",
+        # Without its warning that other users of the machine may listen.
+        extra_arguments=["--log-level=ERROR"],
         resources={"metadata": {"path": str(path.parent)}},
     )
     try:
