@@ -61,7 +61,8 @@ def _facts(result: Any) -> list[tuple[str, str]]:
     ]
     infinite = int(np.count_nonzero(np.isposinf(values)))
     if infinite:
-        facts.append(("infinite", f"in {infinite:,} {_cases(result)}"))
+        # Of a horizon each state counts once a step.
+        facts.append(("infinite", f"in {counted(infinite, _case(values))}"))
     facts += [
         ("certified within", number(result.bound)),
         ("the policy loses at most", number(result.policy_bound)),
@@ -79,8 +80,8 @@ def _facts(result: Any) -> list[tuple[str, str]]:
     return facts
 
 
-def _cases(result: Any) -> str:
-    return "states and steps" if result.values.ndim == 2 else "states"
+def _case(values: NDArray[np.float64]) -> str:
+    return "case" if values.ndim == 2 else "state"
 
 
 def _listing(result: Any) -> tuple[Sequence[str], list[list[str]]] | None:

@@ -6,9 +6,9 @@ Run by ``.ci/run`` in a virtual environment of its own:
     notebooks/bin/python -m pip install . -r tests/notebooks/requirements.txt
     notebooks/bin/python tests/notebooks/check_notebooks.py
 
-Each must run without an error or a word on stderr beside the one about compiling, and hold no
-outputs in git: what a notebook shows is made by whoever runs it, so that it is never older than the
-code.  ``--out DIR`` writes each with its outputs, as ``.ipynb`` and as ``.html``, for a site or to
+Each must run without an error or a word on stderr beside the one about compiling, show what it
+evaluates as HTML, and hold no outputs in git: what a notebook shows is made by whoever runs it, so
+that it is never older than the code, and a change is read as a change.  ``--out DIR`` writes each with its outputs, as ``.ipynb`` and as ``.html``, for a site or to
 look at.  Prints a line for each notebook, and exits with 1 if one failed.
 """
 
@@ -52,6 +52,9 @@ def faults_after(notebook: Any) -> Iterator[str]:
                 others = [line for line in lines if not line.startswith(COMPILING)]
                 if others:
                     yield f"cell {place} wrote to stderr: {others[0]}"
+            # What ours evaluate are models, environments, wrapped ones among them, and results.
+            if output.output_type == "execute_result" and "text/html" not in output.data:
+                yield f"cell {place} shows no HTML: {output.data.get('text/plain')}"
 
 
 def run(path: Path, out: Path | None) -> list[str]:
