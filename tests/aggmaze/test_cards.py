@@ -85,7 +85,8 @@ def test_the_environment_as_it_is_drawn() -> None:
     assert card.fact("made with") == "shape=(5, 4), p=0.75"
     assert card.fact("states") == "20"
     state = inside._state
-    assert card.fact("the agent is in") == f"state {state}, at {tuple(inside.grid.coords(state).tolist())}"
+    coords = tuple(inside.grid.coords(state).tolist())
+    assert card.fact("the agent is in") == f"state {state}, at {coords}"
     (picture,) = card.pictures
     expected = Raster(inside.layout).frame(state)
     assert np.array_equal(pixels_of(picture["src"]), expected)

@@ -8,8 +8,9 @@ Run by ``.ci/run`` in a virtual environment of its own:
 
 Each must run without an error or a word on stderr beside the one about compiling, show what it
 evaluates as HTML, and hold no outputs in git: what a notebook shows is made by whoever runs it, so
-that it is never older than the code, and a change is read as a change.  ``--out DIR`` writes each with its outputs, as ``.ipynb`` and as ``.html``, for a site or to
-look at.  Prints a line for each notebook, and exits with 1 if one failed.
+that it is never older than the code, and a change is read as a change.  ``--out DIR`` writes each
+with its outputs, as ``.ipynb`` and as ``.html``, for a site or to look at.  Prints a line for each
+notebook, and exits with 1 if one failed.
 """
 
 from __future__ import annotations
