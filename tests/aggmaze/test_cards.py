@@ -165,6 +165,16 @@ def _free(state: int, action: int) -> float:
     return 0.0
 
 
+def test_models_made_of_environments_say_of_which() -> None:
+    lake = gym.make("FrozenLake-v1")
+    found = aggmaze.tabularize(lake)
+    page = found._repr_html_()
+    assert "FrozenLake" in Reader(page).texts[0]
+    assert wrapper_html(found) == page
+    hill = aggmaze.discretize(gym.make("MountainCar-v0"), bins=(40, 40))
+    assert Reader(hill._repr_html_()).texts[0].endswith(", 40 x 40: TabularMDP")
+
+
 def test_names_of_strangers_stay_text() -> None:
     class Silent:
         def __repr__(self) -> str:
