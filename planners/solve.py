@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from planners.adapters import layout_of
 from planners.kernels.compiling import interruptible
 from planners.objective import (
     AverageCost,
@@ -137,5 +138,6 @@ def solve(
         certify=certify,
         callback=callback,
         options=options,
+        layout=layout_of(model_or_env),
     )
     return _ANSWERS[type(asked)](model_or_env, asked, request)
