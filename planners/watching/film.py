@@ -114,12 +114,16 @@ def chosen(frames: list[Frame], most: int) -> list[Frame]:
         At least 2.
     """
     if len(frames) > most:
-        frames = [
-            frame
-            for place, frame in enumerate(frames)
-            if place in (0, len(frames) - 1)
-            or (frame.num_megastates > 0) != (frames[place + 1].num_megastates > 0)
-        ] if any(frame.num_megastates for frame in frames) else frames
+        frames = (
+            [
+                frame
+                for place, frame in enumerate(frames)
+                if place in (0, len(frames) - 1)
+                or (frame.num_megastates > 0) != (frames[place + 1].num_megastates > 0)
+            ]
+            if any(frame.num_megastates for frame in frames)
+            else frames
+        )
     thinned = list(frames)
     while len(thinned) > most:
         _thin(thinned)
@@ -189,9 +193,11 @@ class Film:
                 self._stride *= 2
         self._seen += 1
 
-    def close(self, point: Point) -> None:
-        """Let the curves end with a point."""
-        self._points.append(point)
+    def finish(self, result: SolveResult) -> None:
+        """Let frames and curves end with what is certified."""
+        megastates = self.frames[-1].num_megastates if self.frames else 0
+        self.add(Frame.last(result, megastates))
+        self._points.append(Point(result.num_updates, math.nan, result.bound, megastates))
 
     def points(self) -> list[Point]:
         """Return the points of the curves so far, as a new list."""

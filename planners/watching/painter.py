@@ -149,7 +149,7 @@ def font(size: int) -> Any:
 def short(value: float) -> str:
     """Write a number as a picture has room for it."""
     if math.isnan(value):
-        return "–"
+        return "-"
     if 1000 <= abs(value) < 1e6:
         return f"{value:,.0f}"
     return f"{value + 0.0:.3g}"

@@ -205,9 +205,7 @@ def _grid_index(grid: Grid) -> NDArray[np.int32]:
     return index
 
 
-def _walls(
-    layout: Layout, index: NDArray[np.int32]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _walls(layout: Layout, index: NDArray[np.int32]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return where walls stand: on the right of cells, and below them."""
     known = np.maximum(index, 0)
     free = layout.free()[known] & (index >= 0)
