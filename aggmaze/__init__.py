@@ -6,6 +6,7 @@ Importing this package registers ``StandardMaze-v0``, ``TerrainMaze-v0``, ``NDMa
 happened, as in worker processes, ``aggmaze:StandardMaze-v0`` makes it.
 """
 
+import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import gymnasium as _gym
@@ -118,3 +119,9 @@ for _id, (_one, _many) in _ENTRY_POINTS.items():
             vector_entry_point=f"aggmaze.envs.{_many}",
             max_episode_steps=1000,
         )
+
+# In a notebook ``env`` is shown as ``env.unwrapped`` is: IPython is told how to show wrappers.
+if "IPython" in _sys.modules and (_shell := _sys.modules["IPython"].get_ipython()) is not None:
+    from aggmaze.envs.cards import show_wrappers as _show_wrappers
+
+    _show_wrappers(_shell)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer
 from aggmaze.formats.archive import Archive, Expected, open_archive, write_archive
+from aggmaze.layouts.layout import Layout
 from aggmaze.names import Names, as_names, index_of, names_from_bytes, names_to_bytes
 from planners.objective import (
     INFINITE,
@@ -159,6 +160,9 @@ class SolveResult:
     state_names, action_names : tuple of hashable, optional
         What the model calls states and actions; `value_of`, `action_of` and `to_dict` tell values
         and actions by them.
+    layout : Layout, optional
+        The map of the environment that was solved, if it has one, for pictures.  `save` leaves it
+        out.
     """
 
     values: NDArray[np.float64]
@@ -182,12 +186,18 @@ class SolveResult:
     proof: dict[str, NDArray[Any]] | None = None
     state_names: tuple[Hashable, ...] | None = None
     action_names: tuple[Hashable, ...] | None = None
+    layout: Layout | None = None
 
     def __repr__(self) -> str:
         return (
             f"SolveResult({self.method}: {self.status}, {self.values.shape[-1]} states, "
             f"bound {self.bound:.3g}, {self.num_updates} updates, {self.seconds:.3g} s)"
         )
+
+    def _repr_html_(self) -> str:
+        from planners.cards import result_html  # pictures, which few processes draw
+
+        return result_html(self)
 
     @property
     def gamma(self) -> float:
@@ -416,7 +426,8 @@ _FLOAT, _INTEGER = ("float64",), ("int32", "int64")
 _KINDS: dict[str, type] = {"float": float, "int": int}
 _NAMES = ("state_names", "action_names")
 _ARRAYS = ("values", "policy", "history", "labels", "ends", "bias", "proof", *_NAMES)
-_SCALARS = tuple(f.name for f in fields(SolveResult) if f.name not in ("objective", *_ARRAYS))
+_OTHERS = ("objective", "layout", *_ARRAYS)
+_SCALARS = tuple(f.name for f in fields(SolveResult) if f.name not in _OTHERS)
 # Objectives in the header; files from before there were others name none.
 _KINDS_OF_OBJECTIVE: dict[type, str] = {
     Discounted: "discounted",

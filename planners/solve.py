@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from planners.adapters import layout_of
 from planners.kernels.compiling import interruptible
 from planners.objective import (
     AverageCost,
@@ -138,4 +140,6 @@ def solve(
         callback=callback,
         options=options,
     )
-    return _ANSWERS[type(asked)](model_or_env, asked, request)
+    result = _ANSWERS[type(asked)](model_or_env, asked, request)
+    layout = layout_of(model_or_env)
+    return result if layout is None else replace(result, layout=layout)

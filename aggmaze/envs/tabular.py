@@ -191,6 +191,11 @@ class TabularEnv(gym.Env[Any, Any]):
         if self._window is not None:
             self._window.close()
 
+    def _repr_html_(self) -> str:
+        from aggmaze.envs.cards import env_html  # which imports the kinds of environments
+
+        return env_html(self)
+
     def __getstate__(self) -> dict[str, Any]:
         # A copy opens a window of its own.
         return self.__dict__ | {"_window": None}

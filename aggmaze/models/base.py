@@ -141,6 +141,11 @@ class FiniteMDP(ABC):
     def _check(self) -> None:
         """Refuse contents that are not valid."""
 
+    def _repr_html_(self) -> str:
+        from aggmaze.models.cards import model_html  # which imports the kinds of models
+
+        return model_html(self)
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
