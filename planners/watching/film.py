@@ -16,7 +16,7 @@ from planners.result import SolveResult
 _BYTES = 256 << 20
 _MOST_FRAMES, _FEWEST_FRAMES = 400, 24
 # Points of the curves.
-_MOST_POINTS = 2000
+_MOST_POINTS = 800
 
 
 @dataclass(frozen=True, eq=False)

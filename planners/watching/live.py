@@ -30,14 +30,14 @@ SPEEDS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, math.inf
 #: The one that a window begins with.
 FIRST_SPEED = 10.0
 FRAMES_PER_SECOND = 20.0
-_FIRST_SIZE = (1000, 640)
+_FIRST_SIZE = (1100, 780)
 # How often, in seconds, keys are looked at.
 _LOOK_EVERY = 0.02
 # Frames a second of a replay at most.
 _FASTEST_REPLAY = 60.0
 # How long a thread may keep the interpreter while another waits for it: the solver needs it only
 # for microseconds between its kernels, and would wait for it a hundred times as long.
-_SWITCH_EVERY = 0.0005
+_SWITCH_EVERY = 0.0001
 _SPACE, _HOME, _END = 32, 1073741898, 1073741901
 _HELP = (
     "Space pause   Right step   Left back   Home End   + - speed   F full speed",

@@ -170,7 +170,7 @@ def _encoded(scene: Scene, shown: list[Shown]) -> tuple[dict[str, Any], bytes]:
         "names": [str(name) for name in scene.names or ()] if named else None,
         "actions": list(scene.actions),
         "map": scene.is_map,
-        "ramp": ["#%02x%02x%02x" % tuple(color) for color in ramp()[::4].tolist()],  # noqa: UP031
+        "ramp": ["#%02x%02x%02x" % tuple(color) for color in ramp()[::2].tolist()],  # noqa: UP031
     }
     # Of two bytes, at places that are even: after what is of one byte there may be a gap.
     return head, b"".join(np.ascontiguousarray(part).tobytes() for part in parts)

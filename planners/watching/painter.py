@@ -20,10 +20,11 @@ from planners.watching.scenes import Scene
 
 Color = tuple[int, int, int]
 
-# Levels of the colours of values.
-LEVELS = 256
+# Levels of the colours of values: a palette of 256 holds them twice, plain and below borders.
+LEVELS = 120
+_UNKNOWN, _GROUND, _WALL = 2 * LEVELS, 2 * LEVELS + 1, 2 * LEVELS + 2
 # Curves are drawn this much larger and scaled down, so that slanted lines are smooth.
-_SMOOTHER = 3
+_SMOOTHER = 2
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,32 @@ def font(size: int) -> Any:
     return ImageFont.load_default(size)
 
 
+@functools.lru_cache(maxsize=512)
+def _mask(text: str, size: int) -> tuple[Image.Image, tuple[int, int]]:
+    """Return a text as what covers the ground, and how far it begins from where it is put."""
+    face = font(size)
+    left, top, right, bottom = (math.floor(part) for part in face.getbbox(text))
+    mask = Image.new("L", (right - left + 2, bottom - top + 2), 0)
+    ImageDraw.Draw(mask).text((-left, -top), text, fill=255, font=face)
+    return mask, (left, top)
+
+
+def _write(
+    draw: ImageDraw.ImageDraw, place: tuple[float, float], text: str, size: int, color: Color
+) -> None:
+    """Write a text; most are the same from frame to frame, and kept."""
+    if text:
+        mask, (left, top) = _mask(text, size)
+        draw.bitmap((round(place[0]) + left, round(place[1]) + top), mask, fill=color)
+
+
+@functools.lru_cache(maxsize=512)
+def _width(text: str, size: int) -> float:
+    """Return how many pixels wide a text is."""
+    width: float = font(size).getlength(text)
+    return width
+
+
 def short(value: float) -> str:
     """Write a number as a picture has room for it."""
     if math.isnan(value):
@@ -238,27 +265,31 @@ class Map:
             Whether mega-states have borders.
         """
         theme, scene = self._theme, self._scene
-        low, high = spread(frame.values[: scene.num_states])
-        level = levels(frame.values, low, high)
-        colors = ramp()[level]
-        colors[~np.isfinite(frame.values)] = theme.unknown
-        pixels = colors[self._states]
-        flat = pixels.reshape(-1, 3)
+        values = frame.values[: scene.num_states]
+        level = levels(values, *spread(values))
+        level[~np.isfinite(values)] = _UNKNOWN
+        places = np.take(level, self._states)
+        shown = places.reshape(-1)
+        below = ramp()
         if borders and frame.labels is not None and scene.is_map:
             edge = self._edges(frame.labels)
-            share = (0.85 if frame.num_megastates else 0.3) * _lightness(len(edge), len(flat))
-            flat[edge] = (
-                (1 - share) * flat[edge].astype(np.float32) + share * np.array(theme.border)
-            ).astype(np.uint8)
-        flat[self._gap] = theme.ground
-        flat[self._wall] = theme.wall
-        image = Image.fromarray(pixels)
+            share = 0.85 if frame.num_megastates else 0.3
+            share *= _lightness(np.count_nonzero(edge), edge.size)
+            below = np.rint(below + share * (np.array(theme.border) - below)).astype(np.uint8)
+            edge &= places < LEVELS
+            places += edge * np.uint8(LEVELS)
+        shown[self._gap] = _GROUND
+        shown[self._wall] = _WALL
+        image = Image.fromarray(places)
+        fixed = np.array([theme.unknown, theme.ground, theme.wall], dtype=np.uint8)
+        image.putpalette(np.concatenate([ramp(), below, fixed]).tobytes())
+        image = image.convert("RGB")
         self._mark(image, path)
         return image
 
-    def _edges(self, labels: NDArray[np.int32]) -> NDArray[np.intp]:
-        """Return which pixels lie on borders between mega-states."""
-        found = labels[self._states]
+    def _edges(self, labels: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Return which pixels lie on borders between mega-states, shape (height, width)."""
+        found = np.take(labels.astype(np.uint16), self._states)
         edge = np.zeros(found.shape, dtype=bool)
         across, down = found[:, 1:] != found[:, :-1], found[1:] != found[:-1]
         edge[:, 1:] = across
@@ -266,7 +297,7 @@ class Map:
         if self._thickness > 1:
             edge[:, :-1] |= across
             edge[:-1] |= down
-        return np.flatnonzero(edge)
+        return edge
 
     def _mark(self, image: Image.Image, path: NDArray[np.int64]) -> None:
         """Draw holes, the path, the goals and where it begins, in place."""
@@ -429,18 +460,11 @@ class Painter:
         draw = ImageDraw.Draw(image)
         margin, text = self._margin, self._text
         room = self.size[0] - 2 * margin
-        draw.text(
-            (margin, margin),
-            fitted(self._words.title, font(round(1.35 * text)), room),
-            fill=self.theme.ink,
-            font=font(round(1.35 * text)),
-        )
-        draw.text(
-            (margin, margin + round(1.75 * text)),
-            fitted(self._words.subtitle, font(text), room),
-            fill=self.theme.faint,
-            font=font(text),
-        )
+        head = round(1.35 * text)
+        title, subtitle = self._words
+        _write(draw, (margin, margin), fitted(title, head, room), head, self.theme.ink)
+        place = margin, margin + round(1.75 * text)
+        _write(draw, place, fitted(subtitle, text, room), text, self.theme.faint)
         return image
 
     def paint(
@@ -484,25 +508,23 @@ class Painter:
         low, high = spread(frame.values[: self._scene.num_states])
         colors = ramp()[np.linspace(0, LEVELS - 1, width).astype(np.intp)]
         image.paste(Image.fromarray(np.repeat(colors[np.newaxis], bar, axis=0)), (left, y))
-        if frame.num_megastates and frame.labels is not None and high > low:
+        count = frame.num_megastates
+        if frame.labels is not None and 1 < count <= width // 4 and high > low:
             # In an aggregated phase each mega-state has one value: where the bar is really used.
-            values = np.unique(frame.values[: self._scene.num_states])
-            values = values[np.isfinite(values)]
-            middles = (values[1:] + values[:-1]) / 2 if len(values) <= width // 4 else ()
-            for middle in middles:
+            means = np.full(int(frame.labels.max()) + 1, np.nan)
+            means[frame.labels] = frame.values
+            means = np.sort(means[np.isfinite(means)])
+            for middle in ((means[1:] + means[:-1]) / 2).tolist():
                 x = left + round((middle - low) / (high - low) * (width - 1))
                 draw.line([x, y, x, y + bar - 1], fill=self.theme.border)
-        small = font(max(10, round(0.86 * text)))
+        small, color = max(10, round(0.86 * text)), self.theme.faint
         line = y + bar + 2
-        draw.text((left, line), short(low), fill=self.theme.faint, font=small)
+        _write(draw, (left, line), short(low), small, color)
         words = short(high)
-        draw.text(
-            (left + width - small.getlength(words), line), words, fill=self.theme.faint, font=small
-        )
+        _write(draw, (left + width - _width(words, small), line), words, small, color)
         label = "cost-to-go now"
-        if width > 3 * small.getlength(label):
-            x = left + (width - small.getlength(label)) / 2
-            draw.text((x, line), label, fill=self.theme.faint, font=small)
+        if width > 3 * _width(label, small):
+            _write(draw, (left + (width - _width(label, small)) / 2, line), label, small, color)
 
     def _draw_panel(
         self,
@@ -527,23 +549,18 @@ class Painter:
             ("bound", short(frame.bound)),
         ]
         # What an aggregated iteration does not say is said by the last that did.
-        known = [point for point in points if point.num_updates <= frame.num_updates]
         for place, name in ((2, "residual"), (3, "bound")):
             if math.isnan(getattr(frame, name)):
-                last = next(
-                    (value for p in reversed(known) if not math.isnan(value := getattr(p, name))),
-                    math.nan,
-                )
-                rows[place] = (name, short(last))
-        plain, strong = font(text), font(round(1.12 * text))
+                rows[place] = (name, short(_last_known(points, frame.num_updates, name)))
+        strong = round(1.12 * text)
         step = round(1.5 * text)
         for name, value in rows:
             if y + step > bottom:
                 return
             color = {"residual": theme.residual, "bound": theme.bound}.get(name, theme.faint)
-            draw.text((left, y), name, fill=color, font=plain)
-            x = left + columns - strong.getlength(value)
-            draw.text((x, y - 1), value, fill=theme.ink, font=strong)
+            _write(draw, (left, y), name, text, color)
+            x = left + columns - _width(value, strong)
+            _write(draw, (x, y - 1), value, strong, theme.ink)
             y += step
         area = (
             (left, y + round(0.5 * text), right, bottom)
@@ -569,9 +586,8 @@ class Painter:
         if note:
             words = f"{note}  ·  {words}"
         draw.rounded_rectangle([left, top, right, top + height], height // 3, fill=ground)
-        strong = font(text)
-        words = fitted(words, strong, right - left - text)
-        draw.text((left + text // 2, top + round(0.36 * text)), words, fill=theme.ink, font=strong)
+        words = fitted(words, text, right - left - text)
+        _write(draw, (left + text // 2, top + round(0.36 * text)), words, text, theme.ink)
         return top + height + round(0.7 * text)
 
     def _draw_curves(
@@ -584,7 +600,7 @@ class Painter:
     ) -> None:
         """Draw residual and bound over updates, powers of ten upwards."""
         theme = self.theme
-        small = font(max(9, round(0.8 * self._text)))
+        small = max(9, round(0.8 * self._text))
         line = round(1.05 * self._text)
         left, top, right, bottom = area
         bottom -= line + 2
@@ -594,11 +610,11 @@ class Painter:
         sizes = table[:, 1:]
         positive = sizes[np.isfinite(sizes) & (sizes > 0)]
         if len(positive) == 0:
-            draw.text((left, top), "no bound yet", fill=theme.faint, font=small)
+            _write(draw, (left, top), "no bound yet", small, theme.faint)
             return
         low, high = math.floor(math.log10(positive.min())), math.ceil(math.log10(positive.max()))
         high = max(high, low + 1)
-        labels = small.getlength(f"1e-{abs(low):02d}") + 6
+        labels = _width(f"1e-{abs(low):02d}", small) + 6
         left = round(left + labels)
         width, height = right - left, bottom - top
         if width < 30 or height < 24:
@@ -616,28 +632,27 @@ class Painter:
             words = f"1e{power}" if abs(power) > 2 else f"{10.0**power:g}"
             place = top + y / over - line / 2
             place = min(max(place, top - line / 3), bottom - 0.8 * line)
-            draw.text(
-                (left - 5 - small.getlength(words), place), words, fill=theme.faint, font=small
-            )
+            _write(draw, (left - 5 - _width(words, small), place), words, small, theme.faint)
         for column, color in ((2, theme.bound), (1, theme.residual)):
             good = np.isfinite(table[:, column]) & (table[:, column] > 0)
             x = table[good, 0] / most * plot.width
             y = (high - np.log10(table[good, column])) / (high - low) * (plot.height - 1)
-            curve = list(zip(x.tolist(), y.tolist(), strict=True))
+            # One point for each pixel is enough: the last there.
+            kept = np.append(np.diff(x.astype(np.intp)) > 0, True)[: len(x)]
+            curve = list(zip(x[kept].tolist(), y[kept].tolist(), strict=True))
             before = [point for point in curve if point[0] <= now + 1]
             pale = mixed(theme.card, color, 0.25)
-            if len(curve) > 1:
-                pen.line(curve, fill=pale, width=2 * over, joint="curve")
+            if len(curve) > len(before):
+                pen.line(curve, fill=pale, width=2 * over)
             if len(before) > 1:
-                pen.line(before, fill=color, width=2 * over, joint="curve")
+                pen.line(before, fill=color, width=2 * over)
             if before:
                 (cx, cy), radius = before[-1], 3.2 * over
                 pen.ellipse([cx - radius, cy - radius, cx + radius, cy + radius], fill=color)
-        image.paste(plot.resize((width, height), Image.Resampling.BOX), (left, top))
+        image.paste(plot.reduce(over), (left, top))
         words = f"{table[-1, 0]:,.0f} updates"
-        x = right - small.getlength(words)
-        draw.text((x, bottom + 2), words, fill=theme.faint, font=small)
-        draw.text((left, bottom + 2), "0", fill=theme.faint, font=small)
+        _write(draw, (right - _width(words, small), bottom + 2), words, small, theme.faint)
+        _write(draw, (left, bottom + 2), "0", small, theme.faint)
 
     def _shade_phases(
         self, pen: ImageDraw.ImageDraw, points: list[Point], most: float, size: tuple[int, int]
@@ -662,10 +677,19 @@ class Painter:
             )
 
 
-def fitted(text: str, face: Any, room: float) -> str:
+def _last_known(points: list[Point], num_updates: int, name: str) -> float:
+    """Return the last number that is known of a curve after so many updates; NaN for none."""
+    for point in reversed(points):
+        value: float = getattr(point, name)
+        if point.num_updates <= num_updates and not math.isnan(value):
+            return value
+    return math.nan
+
+
+def fitted(text: str, size: int, room: float) -> str:
     """Return a text, cut short where it does not fit into so many pixels."""
-    if face.getlength(text) <= room:
+    if _width(text, size) <= room:
         return text
-    while text and face.getlength(f"{text}…") > room:
+    while text and _width(f"{text}…", size) > room:
         text = text[:-1]
     return f"{text}…" if text else ""
