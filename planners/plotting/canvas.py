@@ -91,7 +91,8 @@ def figure_of(drawn: Figure | Axes | Iterable[Axes]) -> Figure:
     if isinstance(each, np.ndarray | list | tuple) and len(each):
         each = np.asarray(each, dtype=object).flat[0]
     if isinstance(each, Axes):
-        each = each.get_figure(root=True) if hasattr(each, "get_subplotspec") else each.figure
+        # Of axes in a subfigure the figure around it.
+        each = each.figure.figure
     if not isinstance(each, Figure):
         raise TypeError(f"expected a Figure, or Axes, got {type(drawn).__name__}")
     return each

@@ -469,7 +469,7 @@ class Panels:
         Parameters
         ----------
         policy : ndarray of int, shape (S,), or of float, shape (S, A)
-            Arrows of probabilities are as long as these; the others are of the full length.
+            Arrows of probabilities are longer the likelier the action; others are of full length.
         """
         board = self.board
         step = math.ceil(max(self.nx, self.ny) / MOST_ARROWS)
@@ -497,7 +497,7 @@ class Panels:
                 if length == 0:
                     self._draw_out_of_plane(axes, action, plane, x[shown], y[shown])
                     continue
-                moves = np.outer(chance[shown], flat / length)
+                moves = np.outer(np.sqrt(chance[shown]), flat / length)
                 arrows.append(np.column_stack([x[shown], y[shown], moves]))
             if not arrows:
                 continue
@@ -506,8 +506,8 @@ class Panels:
                 pivot="mid" if policy.ndim == 1 else "tail",
                 angles="xy",
                 scale_units="xy",
-                scale=(1.6 if policy.ndim == 1 else 2.2) / step,
-                width=0.1 * step,
+                scale=(1.6 if policy.ndim == 1 else 2.1) / step,
+                width=(0.1 if policy.ndim == 1 else 0.07) * step,
                 units="xy",
                 headwidth=3.2,
                 headlength=3.2,
