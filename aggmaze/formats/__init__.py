@@ -7,6 +7,7 @@
 | QuantEcon's ``DiscreteDP`` | `TabularMDP.from_quantecon` | `to_quantecon` |
 | pairs of state and action, as QuantEcon lists them | `TabularMDP.from_state_action_pairs` | |
 | a Python function | `TabularMDP.from_function`, `from_batched_function` | |
+| files: ours, UMB, DRN, PRISM's, Matlab's, BRIDGE's, a JSON ``P`` | `load_model` | `save_model` (`registry`) |
 
 Each module reads and writes one format.  Readers return `Tables`, the arguments of a `TabularMDP`.
 The formats hold rewards, the models costs: the sign changes here and nowhere else.
