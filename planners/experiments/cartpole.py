@@ -306,8 +306,11 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
             ),
             verdicts.best_at_2000(tried),
         ],
-        f"{' and '.join(map(size_words, args.bins))} bins, {args.repetitions} runs of "
-        f"{args.episodes} episodes (the paper: about 2,000 and 10,000 cells)",
+        (
+            f"bins of {' and '.join(map(size_words, args.bins))}, {args.repetitions} runs of "
+            f"{args.episodes} episodes",
+            "the paper: about 2,000 and 10,000 cells, runs not told",
+        ),
     )
 
 

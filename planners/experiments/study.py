@@ -129,15 +129,15 @@ class Summary:
     pictures : sequence of Picture
     verdicts : sequence of Verdict
         On the claims of the paper that the experiment is about.
-    scale : str
-        The size of the runs, and that of the paper's where it is another; told in every caption.
+    scale : (str, str)
+        The size of the runs, and what there is to say of the paper's; told in every caption.
     """
 
     texts: Sequence[str]
     tables: Sequence[Table]
     pictures: Sequence[Picture]
     verdicts: Sequence[Verdict] = ()
-    scale: str = ""
+    scale: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True)

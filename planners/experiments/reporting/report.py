@@ -201,7 +201,7 @@ def merged(table: Table) -> tuple[list[str], list[list[str]]]:
                 if value is not None and name.endswith(OVERLAPS):
                     text += " ✓" if value else " ✗"
                 elif value is not None:
-                    text += f" ± {_half_width(row[i], value)}"
+                    text += f" ± {half_width_words(row[i], value)}"
             cells.append(text)
         rows.append(cells)
     return [table.columns[i] for i in kept], rows
@@ -214,8 +214,8 @@ def size_words(lengths: Sequence[int]) -> str:
 
 def scale_words(
     shapes: Iterable[Sequence[int]], paper_shapes: Iterable[Sequence[int]], runs: int
-) -> str:
-    """Return the size of runs, and that of the paper's where it is another.
+) -> tuple[str, str]:
+    """Return the size of runs, and that of the paper's, for `Summary`.
 
     Parameters
     ----------
@@ -227,10 +227,9 @@ def scale_words(
     ours, theirs = (
         _listed([size_words(shape) for shape in each]) for each in (shapes, paper_shapes)
     )
-    words = f"mazes of {ours}, {runs} runs of each"
-    if (ours, runs) == (theirs, published.RUNS):
-        return f"{words}, as in the paper"
-    return f"{words} (the paper: {theirs}, {published.RUNS} runs)"
+    is_same = (ours, runs) == (theirs, published.RUNS)
+    paper = "as in the paper" if is_same else f"the paper: {theirs}, {published.RUNS} runs"
+    return f"mazes of {ours}, {runs} runs of each", paper
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -261,8 +260,15 @@ def _by_answer(
 
 def _evidence(section: Section, verdict: Verdict) -> str:
     """Return what a verdict rests on, with the size of the runs."""
-    scale = f" On {section.summary.scale}." if section.summary.scale else ""
-    return f"{verdict.evidence[:1].upper()}{verdict.evidence[1:]}.{scale}"
+    size, _ = section.summary.scale
+    where = f" ({size})" if size and verdict.answer != NOT_TESTED else ""
+    return f"{verdict.evidence[:1].upper()}{verdict.evidence[1:]}{where}."
+
+
+def _scale(section: Section) -> str:
+    """Return the size of the runs beside the paper's."""
+    ours, theirs = section.summary.scale
+    return f"{ours} ({theirs})" if theirs else ours
 
 
 def section_lines(section: Section) -> list[str]:
@@ -284,12 +290,12 @@ def section_lines(section: Section) -> list[str]:
 
 def _caption(section: Section, note: str) -> str:
     """Return what stands under a table or a figure: its note, and the size of the runs."""
-    scale = f"This run: {section.summary.scale}." if section.summary.scale else ""
+    scale = f"This run: {_scale(section)}." if _scale(section) else ""
     return f"{scale} {note}".strip()
 
 
-def _half_width(mean: float, half_width: float) -> str:
-    # Where runs differ by rounding alone.
+def half_width_words(mean: float, half_width: float) -> str:
+    """Return half the width of an interval as the report prints it: 0 where it is rounding."""
     if half_width < 1e-6 * abs(mean):
         return "0"
     return f"{half_width:.2g}" if half_width < 100 else f"{half_width:,.0f}"
@@ -318,7 +324,7 @@ def _scales(sections: Sequence[Section]) -> list[tuple[Section, str]]:
     found = []
     for section in sections:
         missing = "" if len(section.runs) == section.num_planned else f"; {_missing(section)}"
-        found.append((section, f"{section.summary.scale}{missing}"))
+        found.append((section, f"{_scale(section)}{missing}"))
     return found
 
 

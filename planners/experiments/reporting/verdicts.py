@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from planners.experiments.algorithm3 import DEFAULT_READING, DEFAULT_STEPS
 from planners.experiments.mazes import KINDS, MAX_COST_TO_GO
 from planners.experiments.reporting.comparison import COLUMNS, Row
+from planners.experiments.reporting.report import half_width_words
 from planners.experiments.reporting.statistics import Estimate, estimate
 from planners.experiments.study import FAILS, HOLDS, HOLDS_IN_PART, NOT_TESTED, Verdict
 
@@ -74,7 +75,7 @@ def words_of(found: Estimate) -> str:
     """Return a mean with its interval."""
     if found.half_width is None:
         return number(found.mean)
-    return f"{number(found.mean)} ± {found.half_width:.2g}"
+    return f"{number(found.mean)} ± {half_width_words(found.mean, found.half_width)}"
 
 
 def too_small(positions: int, epsilon: float, paper_positions: int) -> str:
@@ -165,10 +166,9 @@ def no_growth(
             return NOT_TESTED, "no runs"
         (low, first), (high, last) = known[0], known[-1]
         if high < max(sizes) or low > min(sizes):
-            return NOT_TESTED, (
-                f"{low:,} to {high:,} positions, where the paper has {min(sizes):,} to "
-                f"{max(sizes):,}"
-            )
+            here = f"{low:,} to {high:,}" if low < high else f"{low:,} alone"
+            paper = f"{min(sizes):,} to {max(sizes):,}"
+            return NOT_TESTED, f"positions are {here}, in the paper {paper}"
         words = f"{words_of(first)} at {low:,} positions, {words_of(last)} at {high:,}"
         if not _has_spread([first, last]):
             return NOT_TESTED, f"{words}, of a single run"
@@ -363,8 +363,10 @@ def bears_noise(
     """
 
     def judge(kind: str) -> Finding:
-        answers, added = [], []
-        for (each, _), known in points.items():
+        answers: list[str] = []
+        added: list[tuple[float, str]] = []
+        borne = math.nan
+        for (each, p), known in points.items():
             if each != kind or not known:
                 continue
             (least, quiet), (most, loud) = known[0], known[-1]
@@ -372,7 +374,7 @@ def bears_noise(
                 continue
             borne = SIGMAS_BORNE * most / (1 - gamma)
             difference = loud.mean - quiet.mean
-            added.append(f"{number(difference)} of {number(borne)}")
+            added.append((difference, f"{number(difference)} at sigma {most:g}, p {p:g}"))
             if difference <= borne:
                 answers.append(HOLDS)
             else:
@@ -380,7 +382,8 @@ def bears_noise(
                 answers.append(FAILS if _order(loud, limit) > 0 else NOT_TESTED)
         if small or not answers:
             return NOT_TESTED, small or "runs with and without noise are needed, two of each"
-        return together(answers), f"adds {', '.join(added)}"
+        allowed = f"costs off by three sigmas would make {number(borne)}"
+        return together(answers), f"adds at most {max(added)[1]} ({allowed})"
 
     claim = "Aggregation is robust to noise on the costs."
     return verdict(claim, {kind: judge(kind) for kind in KINDS})
