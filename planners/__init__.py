@@ -6,8 +6,11 @@
 >>> rollouts = planners.rollout(env, result, episodes=10, seed=0)
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from aggmaze import kernel_cache as _kernel_cache  # noqa: F401  (before any kernel)
 from aggmaze.env_model import NoModelError
+from aggmaze.later import importing_later as _importing_later
 from planners.adapters import as_model
 from planners.advice import with_regret, with_shaping
 from planners.arrival import Arrival, ArrivalProgress, arrival
@@ -19,6 +22,12 @@ from planners.record import Progress
 from planners.result import History, NotSolvedError, SolveResult, Status
 from planners.rollout import RolloutProgress, Rollouts, rollout
 from planners.solve import METHODS, solve
+
+if _TYPE_CHECKING:
+    from planners.watching.run import watch
+else:
+    # What draws takes long to import, and not all who solve want to see it.
+    __getattr__, __dir__ = _importing_later(__name__, {"watch": "planners.watching:watch"})
 
 __all__ = [
     "METHODS",
@@ -44,6 +53,7 @@ __all__ = [
     "q_values",
     "rollout",
     "solve",
+    "watch",
     "with_regret",
     "with_shaping",
 ]

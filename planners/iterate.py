@@ -86,7 +86,8 @@ def iterate(
                     if end is not None or judge.has_checked(whole):
                         record.settle(judge.checked_bound(whole))
                     if callback is not None:
-                        progress = record.progress(functools.partial(judge.values, whole))
+                        values = functools.partial(judge.values, whole)
+                        progress = record.progress(values, whole.labels)
                         if callback(progress) and end is None:
                             end = Status.INTERRUPTED, "stopped by the callback"
         except KeyboardInterrupt:

@@ -41,6 +41,20 @@ class Progress:
     residual: float
     bound: float
     _values: Callable[[], NDArray[np.float64]] = field(repr=False)
+    _labels: Callable[[], NDArray[np.int32]] | None = field(default=None, repr=False)
+
+    @property
+    def phase(self) -> str:
+        """What kind of iteration it was: "aggregated", on mega-states, or "global"."""
+        return "aggregated" if self.num_megastates else "global"
+
+    @property
+    def labels(self) -> NDArray[np.int32] | None:
+        """The last mega-state of each state, shape (S,), as a new array; None before there are any.
+
+        Ask for them during the callback, as for `values`.
+        """
+        return None if self._labels is None else self._labels().copy()
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -112,9 +126,21 @@ class Record:
         if not math.isnan(self._last[-1]):
             self.set_bound(bound)
 
-    def progress(self, values: Callable[[], NDArray[np.float64]]) -> Progress:
-        """Return what a callback sees of the last iteration."""
-        return Progress(*self._last, values)
+    def progress(
+        self,
+        values: Callable[[], NDArray[np.float64]],
+        labels: Callable[[], NDArray[np.int32]] | None = None,
+    ) -> Progress:
+        """Return what a callback sees of the last iteration.
+
+        Parameters
+        ----------
+        values : callable
+            Returns the values as a new array.
+        labels : callable, optional
+            Returns the last mega-states.
+        """
+        return Progress(*self._last, values, labels)
 
     def history(self, num_iterations: int) -> History:
         """Return the rows up to an iteration, the last one in any case."""

@@ -60,6 +60,9 @@ class Window:
     title : str
     frames_per_second : float
         `show` waits so that no more are shown; not where there is no screen.
+    first_size : pair of int, optional
+        Width and height that it opens with, as far as the screen has room; by default those of the
+        first picture.
 
     Attributes
     ----------
@@ -69,12 +72,18 @@ class Window:
         Lines below the status line, shown with the next picture.
     """
 
-    def __init__(self, title: str, frames_per_second: float) -> None:
+    def __init__(
+        self,
+        title: str,
+        frames_per_second: float,
+        first_size: tuple[int, int] | None = None,
+    ) -> None:
         self.title = title
         self.frames_per_second = frames_per_second
         self.dismissed = False
         self.notes: tuple[str, ...] = ()
         self._window: Any = None
+        self._first_size = first_size
         self._size: tuple[int, int] | None = None
         self._clock: Any = None
         self._keys: deque[Key] = deque()
@@ -161,6 +170,9 @@ class Window:
                 raise pygame.error("there is no screen")
             screen = pygame.display.get_desktop_sizes()[0]
             size = self._size
+            if size is None and self._first_size is not None:
+                room = [int(_SHARE_OF_SCREEN * length) for length in screen]
+                size = min(self._first_size[0], room[0]), min(self._first_size[1], room[1])
             if size is None:
                 area = [min(_FIRST_AREA, int(_SHARE_OF_SCREEN * length)) for length in screen]
                 height, width = draw((area[0], area[1])).shape[:2]
