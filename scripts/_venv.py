@@ -184,10 +184,8 @@ def _python() -> Path:
 def command(name: str) -> str:
     """Return how to call a command of .venv, as typed in the folder where this was called."""
     path = _python().parent / name
-    try:
+    with contextlib.suppress(ValueError):  # somewhere else
         path = path.relative_to(Path.cwd())
-    except ValueError:
-        pass
     return shlex.quote(str(path))
 
 

@@ -21,11 +21,11 @@ EARLY, LATE = (2, 3, 5, 10, 20), (40, 60, 80, SWEEPS)
 FOLDER = _venv.ROOT / "quickstart"
 PICTURE = "aggregation.gif"
 
-# Of the picture: its size in inches and pixels an inch, every which iteration is a frame after
-# those of the first sweeps, all of which are, and milliseconds of the early frames, of the late
+# Of the picture: its size in inches and pixels an inch; in how many sweeps each iteration is a
+# frame, and every which aggregated one is after them; and milliseconds of early frames, of late
 # ones, and of the last.
 INCHES, PIXELS = (8.8, 3.7), 100
-FIRST, EVERY = 10, 14
+FIRST, EVERY = 10, 5
 FRAME_TIMES = (220, 110, 4000)
 COLOURS = {"aggregation": "#d55e00", "value iteration": "#0072b2"}
 
@@ -41,6 +41,7 @@ class Course:
 
     def __init__(self, exact: Any) -> None:
         self._exact = exact
+        self.size = len(exact)
         self.num_updates = [0]
         self.num_megastates = [0]
         self.labels: list[Any] = [None]
@@ -57,11 +58,11 @@ class Course:
 
     def sweeps(self, iteration: int) -> float:
         """Return the updates until then, in sweeps over all states."""
-        return self.num_updates[iteration] / len(self._exact)
+        return self.num_updates[iteration] / self.size
 
     def at(self, sweeps: float) -> int:
         """Return the last iteration that ends within updates worth so many sweeps."""
-        allowed = sweeps * len(self._exact) + 0.5
+        allowed = sweeps * self.size + 0.5
         return max(i for i, number in enumerate(self.num_updates) if number <= allowed)
 
     def error(self, sweeps: float) -> float:
@@ -131,26 +132,21 @@ def tell(courses: "dict[str, Course]") -> None:
     ours, theirs = courses["aggregation"], courses["value iteration"]
     ahead = [x for x in range(1, SWEEPS + 1) if ours.error(x) < theirs.error(x)]
     behind = [x for x in range(1, SWEEPS + 1) if ours.error(x) > theirs.error(x)]
-    steps = [k for k in ours.num_megastates[: ours.at(FIRST) + 1] if k]
+    for_good = max(ahead, default=0) + 1
+    steps = [number for number in ours.num_megastates[: ours.at(FIRST) + 1] if number]
+    early = [sum(x <= FIRST for x in where) for where in (ahead, behind)]
     print(
-        f"\n1. In the beginning aggregation is ahead: in {sum(x <= FIRST for x in ahead)} of the ",
-        end="",
+        f"\n1. In the first {FIRST} sweeps aggregation is ahead after {early[0]}, behind after {early[1]}:"
     )
-    print(f"first {FIRST} sweeps, behind in {sum(x <= FIRST for x in behind)}.")
+    print("   states whose values lie in one bin are a mega-state, and an aggregated iteration")
     print(
-        f"   Its aggregated iterations take {min(steps)} to {max(steps)} updates there, one a mega-state.\n"
+        f"   updates the {min(steps)} to {max(steps)} of those in place of {ours.size:,} states.\n"
     )
     _table(courses, EARLY)
-    since = max(ahead, default=0) + 1
-    print(
-        f"\n2. Then its bins hold it: states in one bin, {EPSILON} wide, share their value. Value ",
-        end="",
-    )
-    print(
-        "iteration\n   "
-        + (f"is ahead from sweep {since} on." if since <= SWEEPS else "comes nearer.")
-        + "\n"
-    )
+    print(f"\n2. Then its bins hold it: states in one bin, {EPSILON} wide, share their value.")
+    if for_good <= SWEEPS:
+        print(f"   Value iteration is ahead from sweep {for_good} on.")
+    print()
     _table(courses, LATE)
 
 
@@ -180,9 +176,10 @@ def draw(path: Path, grid: Any, courses: "dict[str, Course]") -> None:
     from aggmaze.files import atomic_file
 
     ours, theirs = courses["aggregation"], courses["value iteration"]
+    steps = [i for i, number in enumerate(ours.num_megastates) if number]
     early = list(range(ours.at(FIRST)))
-    late = list(range(ours.at(FIRST), len(ours.errors) - 1, EVERY))
-    chosen = [*early, *late, len(ours.errors) - 1]
+    late = [i for i in steps[::-1][::EVERY][:0:-1] if i > early[-1]]
+    chosen = [*early, *late, steps[-1]]
     times = [FRAME_TIMES[0]] * len(early) + [FRAME_TIMES[1]] * len(late) + [FRAME_TIMES[2]]
 
     with rc_context({"font.size": 10.0, "font.family": "sans-serif"}):
@@ -201,10 +198,11 @@ def draw(path: Path, grid: Any, courses: "dict[str, Course]") -> None:
                 0, 1.025, "", transform=axes.transAxes, va="bottom", color="#333333"
             )
             if name == "aggregation":
-                borders = LineCollection([], colors="white", linewidths=0.5, alpha=0.8)
+                borders = LineCollection([], colors="white", linewidths=0.5, alpha=0.6)
                 axes.add_collection(borders)
         axes = figure.add_axes((0.725, 0.15, 0.255, 0.64))
-        axes.set_title("largest error", loc="left", pad=6, fontsize=10)
+        axes.set_title("error", loc="left", pad=6, fontsize=10)
+        clock = figure.text(0.012, 0.985, "", va="top", fontsize=12, fontweight="bold")
         scale = (lambda x: np.sqrt(np.maximum(x, 0.0)), np.square)
         marks = [0, 1, 5, 10, 25, 50, 100]
         axes.set_xscale("function", functions=scale)
@@ -229,14 +227,24 @@ def draw(path: Path, grid: Any, courses: "dict[str, Course]") -> None:
                 line, dot = lines[name]
                 line.set_data(x, course.errors[: now + 1])
                 dot.set_data(x[-1:], course.errors[now : now + 1])
-            titles["value iteration"].set_text(f"{theirs.at(sweeps)} sweeps over all states")
             number = ours.num_megastates[iteration]
-            titles["aggregation"].set_text(f"{number} mega-states" if number else "all states")
+            errors = {name: course.error(sweeps) for name, course in courses.items()}
+            for name, what in (
+                ("value iteration", f"{theirs.at(sweeps)} sweeps"),
+                ("aggregation", f"{number} mega-states" if number else "sweep over all states"),
+            ):
+                titles[name].set_text(f"{what}, error {errors[name]:.3g}")
             labels = ours.labels[iteration]
             borders.set_segments([] if labels is None else _borders(grid.to_image(labels)))
+            lead = min(errors, key=lambda name: errors[name])
+            is_even = errors["aggregation"] == errors["value iteration"]
+            leader = "" if is_even else f": {lead} is ahead"
+            clock.set_text(f"After {sweeps:.1f} sweeps' worth of updates{leader}")
             canvas.draw()
             frames.append(Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3]))
-    palette = frames[len(early) - 1].quantize(128)
+    # One palette for all frames, by some of the whole course.
+    some = [frames[round(share * (len(frames) - 1))] for share in (0.0, 0.3, 0.6, 0.8, 1.0)]
+    palette = Image.fromarray(np.concatenate([np.asarray(frame) for frame in some])).quantize(128)
     few = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     with atomic_file(path) as file:
         few[0].save(
