@@ -123,8 +123,9 @@ def demonstrate(out: Path) -> None:
     print("\nDrawing ...", flush=True)
     draw(path, env.unwrapped.layout.grid, courses)  # type: ignore[attr-defined]
     print(f"{path}: both methods at equal updates, as mega-states form")
+    size = "--set shape=" + ",".join(map(str, SHAPE))
     print("\nTo watch them form, live, on your own machine:")
-    print(f"  {_venv.command('aggmaze')} watch {ENV_ID} --gamma {GAMMA}")
+    print(f"  {_venv.command('aggmaze')} watch {ENV_ID} {size} --gamma {GAMMA}")
 
 
 def tell(courses: "dict[str, Course]") -> None:
@@ -134,10 +135,9 @@ def tell(courses: "dict[str, Course]") -> None:
     behind = [x for x in range(1, SWEEPS + 1) if ours.error(x) > theirs.error(x)]
     for_good = max(ahead, default=0) + 1
     steps = [number for number in ours.num_megastates[: ours.at(FIRST) + 1] if number]
-    early = [sum(x <= FIRST for x in where) for where in (ahead, behind)]
-    print(
-        f"\n1. In the first {FIRST} sweeps aggregation is ahead after {early[0]}, behind after {early[1]}:"
-    )
+    first, behind_first = (sum(x <= FIRST for x in where) for where in (ahead, behind))
+    print(f"\n1. In the first {FIRST} sweeps aggregation is ahead after {first}, ", end="")
+    print(f"behind after {behind_first}:")
     print("   states whose values lie in one bin are a mega-state, and an aggregated iteration")
     print(
         f"   updates the {min(steps)} to {max(steps)} of those in place of {ours.size:,} states.\n"
@@ -184,7 +184,7 @@ def draw(path: Path, grid: Any, courses: "dict[str, Course]") -> None:
 
     with rc_context({"font.size": 10.0, "font.family": "sans-serif"}):
         figure = Figure(figsize=INCHES, dpi=PIXELS)
-        canvas = FigureCanvasAgg(figure)
+        canvas: Any = FigureCanvasAgg(figure)
         highest = max(float(ours.values[-1].max()), 1.0)
         maps, titles = {}, {}
         for i, name in enumerate(reversed(courses)):
