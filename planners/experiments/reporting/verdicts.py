@@ -61,8 +61,11 @@ def together(answers: Iterable[str]) -> str:
 
 def verdict(claim: str, findings: Mapping[str, Finding]) -> Verdict:
     """Return the verdict on a claim, by the findings of its parts."""
-    evidence = "; ".join(f"{part}: {words}" for part, (_, words) in findings.items())
     answer = together(answer for answer, _ in findings.values())
+    parts: dict[str, list[str]] = {}
+    for part, (_, words) in findings.items():
+        parts.setdefault(words, []).append(part)
+    evidence = "; ".join(f"{' and '.join(of)}: {words}" for words, of in parts.items())
     return Verdict(claim, answer, evidence or "no runs")
 
 
