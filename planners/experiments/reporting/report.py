@@ -237,9 +237,15 @@ def _listed(words: Sequence[str]) -> str:
     return " and ".join(words) if len(words) < 3 else f"{words[0]} to {words[-1]}"
 
 
-def verdict_lines(sections: Sequence[Section]) -> list[str]:
-    """Return which claims hold and which do not, as lines of text."""
-    lines = []
+def opening_lines(sections: Sequence[Section], scale: str) -> list[str]:
+    """Return what a report begins with, as lines of text: the scale, and which claims hold.
+
+    Parameters
+    ----------
+    sections : sequence of Section
+    scale : {"small", "paper"}
+    """
+    lines = [_scale_of(scale, sections), ""]
     for answer, verdicts in _by_answer(sections):
         lines.append(f"{_HEADINGS[answer]} ({len(verdicts)})")
         for section, verdict in verdicts:
@@ -312,11 +318,11 @@ def _missing(section: Section) -> str:
     return f"{missing} of {section.num_planned} runs are missing"
 
 
-def _scale_of(facts: Mapping[str, object], sections: Sequence[Section]) -> str:
+def _scale_of(scale: object, sections: Sequence[Section]) -> str:
     """Return the scale of the whole run in a sentence."""
     runs, planned = sum(len(s.runs) for s in sections), sum(s.num_planned for s in sections)
-    words = "the paper's sizes" if facts.get("scale") == "paper" else "smaller than the paper"
-    return f"Scale {facts.get('scale')}: {words}. {runs:,} of {planned:,} runs are done."
+    words = "the paper's sizes" if scale == "paper" else "smaller than the paper"
+    return f"Scale {scale}: {words}. {runs:,} of {planned:,} runs are done."
 
 
 def _scales(sections: Sequence[Section]) -> list[tuple[Section, str]]:
@@ -329,7 +335,12 @@ def _scales(sections: Sequence[Section]) -> list[tuple[Section, str]]:
 
 
 def _markdown(sections: Sequence[Section], facts: Mapping[str, object]) -> str:
-    lines = ["# The paper, reproduced", "", f"**{_scale_of(facts, sections)}** {OTHER_SIZES}", ""]
+    lines = [
+        "# The paper, reproduced",
+        "",
+        f"**{_scale_of(facts.get('scale'), sections)}** {OTHER_SIZES}",
+        "",
+    ]
     lines += [f"- {section.title}: {words}" for section, words in _scales(sections)]
     lines += ["", "## The verdict", ""]
     for answer, verdicts in _by_answer(sections):
@@ -451,7 +462,8 @@ def _html(folder: Path, sections: Sequence[Section], facts: Mapping[str, object]
         f"<style>{_STYLE}</style></head><body>",
         "<h1>The paper, reproduced</h1>",
         '<div class="scale">',
-        f"<p><b>{html.escape(_scale_of(facts, sections))}</b> {html.escape(OTHER_SIZES)}</p><ul>",
+        f"<p><b>{html.escape(_scale_of(facts.get('scale'), sections))}</b> "
+        f"{html.escape(OTHER_SIZES)}</p><ul>",
         *(
             f"<li>{html.escape(section.title)}: {html.escape(words)}</li>"
             for section, words in _scales(sections)

@@ -18,7 +18,7 @@ from planners.experiments import (
     scaling,
 )
 from planners.experiments.reporting import published, verdicts
-from planners.experiments.reporting.report import Section, verdict_lines
+from planners.experiments.reporting.report import Section, opening_lines
 from planners.experiments.reporting.statistics import Estimate, estimate
 from planners.experiments.study import (
     ANSWERS,
@@ -454,8 +454,10 @@ def test_nothing_is_tested_without_runs(name: str) -> None:
 def test_what_the_command_prints_of_verdicts() -> None:
     found = [Verdict("It works.", HOLDS, "2 against 3"), Verdict("It flies.", NOT_TESTED, "no air")]
     summary = Summary([], [], [], found, ("mazes of 9x9, 2 runs of each", "the paper: more"))
-    lines = verdict_lines([Section("a", "A", summary, [], 2)])
+    lines = opening_lines([Section("a", "A", summary, [], 2)], "small")
     assert lines == [
+        "Scale small: smaller than the paper. 0 of 2 runs are done.",
+        "",
         "Claims that hold (1)",
         "  ✓ It works. 2 against 3 (mazes of 9x9, 2 runs of each).",
         "",
