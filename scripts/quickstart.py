@@ -77,6 +77,12 @@ def demonstrate(out: Path) -> None:
     import planners
 
     env = gym.make(ENV_ID, shape=SHAPE)
+    size = "x".join(map(str, SHAPE))
+    grid = env.unwrapped.layout.grid  # type: ignore[attr-defined]
+    print(f"\n{ENV_ID} of {size}: {grid.num_states:,} states, gamma {GAMMA}")
+    print("The paper's adaptive aggregation beside value iteration, by the updates that they make:")
+    print(f"one Bellman backup each, {grid.num_states:,} to a sweep. Errors are the largest over")
+    print("all states, where costs-to-go are up to 100.", flush=True)
     model, _ = planners.normalized(env, GAMMA)
     V = planners.solve(model, gamma=GAMMA, tol=1e-9).require().values
     courses = {"aggregation": Course(V), "value iteration": Course(V)}
@@ -95,16 +101,11 @@ def demonstrate(out: Path) -> None:
         num_iterations=SWEEPS,
         callback=courses["value iteration"],
     )
-    size = f"{SHAPE[0]}x{SHAPE[1]}"
-    print(f"\n{ENV_ID} of {size}: {model.num_states:,} states, gamma {GAMMA}")
-    print("The paper's adaptive aggregation beside value iteration, by the updates that they make:")
-    print(f"one Bellman backup each, {model.num_states:,} to a sweep. Errors are the largest over")
-    print("all states, where costs-to-go are up to 100.")
     tell(courses)
 
     print("\n3. So the exact methods narrow their bins as they go, or use none. Their errors are")
     print("   certified, without knowing the exact values:\n")
-    print(f"     {'':38}{'updates':>9}{'seconds':>9}{'error at most':>15}")
+    print(f"     {'':42}{'updates':>9}{'seconds':>9}{'error at most':>15}")
     exact: dict[str, dict[str, Any]] = {
         "value iteration": {"method": "value_iteration"},
         'adaptive aggregation, epsilon="shrink"': {
@@ -112,16 +113,17 @@ def demonstrate(out: Path) -> None:
             "epsilon": "shrink",
             "tol": 1e-6,
         },
-        "auto, the default": {},
+        "the default": {},
     }
     for name, options in exact.items():
         result = planners.solve(model, gamma=GAMMA, **options).require()
+        name = name if options else f"{name}, here {result.method.replace('_', ' ')}"
         numbers = f"{result.num_updates:>9,}{result.seconds:>9.4f}{result.bound:>15.0e}"
-        print(f"     {name:38}{numbers}")
+        print(f"     {name:42}{numbers}")
 
     path = out / PICTURE
     print("\nDrawing ...", flush=True)
-    draw(path, env.unwrapped.layout.grid, courses)  # type: ignore[attr-defined]
+    draw(path, grid, courses)
     print(f"{path}: both methods at equal updates, as mega-states form")
     size = "--set shape=" + ",".join(map(str, SHAPE))
     print("\nTo watch them form, live, on your own machine:")
