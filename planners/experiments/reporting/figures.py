@@ -228,6 +228,8 @@ def robustness(
         known = [(sigma + 0.002, e) for sigma, _, e in points if e is not None]
         bars(axes, known, 1, _published_label("", other_size), **_published(1, other_size))
         axes.set(title=f"{kind}, p = {p:g}", ylim=(0, None))
+        axes.locator_params(axis="x", nbins=3)
+        axes.xaxis.set_major_formatter("{x:g}")
         if i == len(ps) - 1:
             axes.set_xlabel("sigma of the noise")
         if j == 0:
@@ -328,6 +330,7 @@ def rewards(
             low, high = (np.clip(means + side, 0.0, highest) for side in (-widths, widths))
             axes.fill_between(x, low, high, color=COLOURS[i], alpha=0.2, linewidth=0)
         axes.set(title=title, xlabel="updates", ylabel="reward", ylim=(0, 1.05 * highest))
+        axes.locator_params(axis="x", nbins=4)  # so that long numbers keep apart
         axes.xaxis.set_major_formatter("{x:,.0f}")
     _legend_below(figure, grid[0, 0])
     return figure
