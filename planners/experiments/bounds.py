@@ -292,6 +292,7 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
         "shorter. The rise is what an aggregated phase adds to the error, which the proofs bound "
         "by epsilon once steps are small; the largest of the whole run is shown, with steps that "
         "are not small yet.",
+        num_keys=3,
     )
     pictures = []
     if panels:

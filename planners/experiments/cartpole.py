@@ -274,6 +274,7 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
                 f"gamma {GAMMA:g}, epsilon {EPSILON:g}, steps within the phase from 1. Updates "
                 f"until the mean reward over {args.episodes} episodes is first at least "
                 f"{BALANCED:g} of {MAX_STEPS}, the mean over the runs where it is.",
+                num_keys=3,
             ),
             Table(
                 "cartpole_bins",

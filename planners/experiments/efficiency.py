@@ -211,6 +211,7 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
                 rows,
                 f"Mazes of {size}. An aggregated iteration is K updates, a small part of a sweep. "
                 "The paper prints no numbers here.",
+                num_keys=2,
             ),
             Table(
                 "efficiency_overtaking",
@@ -224,6 +225,7 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
                 ],
                 overtaking,
                 "Empty where it is not within the sweeps that were made.",
+                num_keys=2,
             ),
             Table(
                 "efficiency_seconds",
@@ -232,6 +234,7 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
                 timing,
                 "Seconds of one thread, without compilation; they differ from run to run.",
                 is_timing=True,
+                num_keys=2,
             ),
         ],
         pictures,

@@ -325,6 +325,11 @@ def _scale_of(scale: object, sections: Sequence[Section]) -> str:
     return f"Scale {scale}: {words}. {runs:,} of {planned:,} runs are done."
 
 
+def _others(facts: Mapping[str, object]) -> str:
+    """Return what is to be known of published numbers of other sizes, where there are any."""
+    return "" if facts.get("scale") == "paper" else OTHER_SIZES
+
+
 def _scales(sections: Sequence[Section]) -> list[tuple[Section, str]]:
     """Return the size of the runs of each experiment, and what is missing."""
     found = []
@@ -338,7 +343,7 @@ def _markdown(sections: Sequence[Section], facts: Mapping[str, object]) -> str:
     lines = [
         "# The paper, reproduced",
         "",
-        f"**{_scale_of(facts.get('scale'), sections)}** {OTHER_SIZES}",
+        f"**{_scale_of(facts.get('scale'), sections)}** {_others(facts)}".strip(),
         "",
     ]
     lines += [f"- {section.title}: {words}" for section, words in _scales(sections)]
@@ -463,7 +468,7 @@ def _html(folder: Path, sections: Sequence[Section], facts: Mapping[str, object]
         "<h1>The paper, reproduced</h1>",
         '<div class="scale">',
         f"<p><b>{html.escape(_scale_of(facts.get('scale'), sections))}</b> "
-        f"{html.escape(OTHER_SIZES)}</p><ul>",
+        f"{html.escape(_others(facts))}</p><ul>",
         *(
             f"<li>{html.escape(section.title)}: {html.escape(words)}</li>"
             for section, words in _scales(sections)
