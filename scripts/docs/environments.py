@@ -157,6 +157,11 @@ def index(rows: list[str]) -> str:
     )
 
 
+def pages_of_classes() -> dict[str, str]:
+    """Return the page of each class of environments, by its name."""
+    return {type(gym.make(env_id).unwrapped).__name__: name for env_id, name, *_ in PAGES}
+
+
 def summary(env_id: str) -> str:
     """Return the first line of an environment's docstring."""
     return (inspect.getdoc(type(gym.make(env_id).unwrapped)) or "").split("\n")[0]
