@@ -14,6 +14,7 @@ from aggmaze.later import importing_later as _importing_later
 from planners.adapters import as_model
 from planners.advice import with_regret, with_shaping
 from planners.arrival import Arrival, ArrivalProgress, arrival
+from planners.comparison import ComparedRun, Comparison, compare
 from planners.evaluation import evaluate
 from planners.normalize import normalized
 from planners.objective import AverageCost, Discounted, FiniteHorizon, TotalCost
@@ -34,6 +35,8 @@ __all__ = [
     "Arrival",
     "ArrivalProgress",
     "AverageCost",
+    "ComparedRun",
+    "Comparison",
     "Discounted",
     "FiniteHorizon",
     "History",
@@ -47,6 +50,7 @@ __all__ = [
     "TotalCost",
     "arrival",
     "as_model",
+    "compare",
     "evaluate",
     "greedy",
     "normalized",

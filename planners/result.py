@@ -313,6 +313,37 @@ class SolveResult:
             raise KeyboardInterrupt
         raise NotSolvedError(self)
 
+    def plot(self, source: Any = None, what: str | None = None, **options: Any) -> Any:
+        """Draw the result: values as colours, the policy as arrows, the greedy path.
+
+        Parameters
+        ----------
+        source : gymnasium.Env, Model, Layout, or what else `planners.as_model` takes, optional
+            What was solved.  Without it the picture is that of the convergence.
+        what : str, optional
+            Another picture: "policy", "q_values", "megastates", "path", "action_gaps",
+            "occupancy", "slices", "graph" or "convergence".
+        **options
+            ``ax``, ``title`` and more, as for the function of that name in `planners.plotting`;
+            ``step`` of a `FiniteHorizon`; ``start``, the state where the path starts.
+
+        Returns
+        -------
+        matplotlib.axes.Axes, or ndarray of Axes
+            An array where there are several panels.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is no such picture, or the source is not what was solved.
+        ModuleNotFoundError
+            Without matplotlib: it says what to install.
+        """
+        # Pictures stand above results, and take matplotlib.
+        from planners.plotting.overview import plot_result
+
+        return plot_result(self, source, what, **options)
+
     def certificate(self, path: str | os.PathLike[str]) -> None:
         """Write what a stranger needs to check the result, whole or not at all.
 

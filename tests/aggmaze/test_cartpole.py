@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 import planners
-import planners.cli
+import planners.cli.sources
 from aggmaze import DiscretizedCartPole, DiscretizedCartPoleEnv, TabularMDP
 from aggmaze.cartpole import (
     AXES,
@@ -452,7 +452,7 @@ class TestSubPoints:
 
     def test_on_the_command_line(self) -> None:
         for setting, points in (("18,8,2,4", ENOUGH), ("18", (18,) * 4)):
-            env = planners.cli.open_env(
+            env = planners.cli.sources.open_env(
                 "DiscretizedCartPole-v0", ["bins=3,2,4,3", f"sub_points={setting}"]
             )
             model = cartpole_model(cells_of(), GYMNASIUM, sub_points=points)

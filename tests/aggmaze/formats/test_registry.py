@@ -161,7 +161,7 @@ def test_solve_takes_any_file_and_the_options_of_its_reader(
 def test_list_names_the_formats(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "solvable_ids", lambda: [])
+    monkeypatch.setattr(cli.listing, "solvable_ids", lambda: [])
     assert run(monkeypatch, "list") == 0
     printed = capsys.readouterr().out
     for entry in FORMATS.values():

@@ -145,8 +145,8 @@ def test_ctrl_c_ends_with_130_and_the_best_so_far(
     def follow(*arguments: Any) -> None:
         raise AssertionError("whoever pressed Ctrl-C waits for nothing else")
 
-    monkeypatch.setattr(cli._ProgressLine, "show", interrupt)
-    monkeypatch.setattr(cli, "arrival", follow)
+    monkeypatch.setattr(cli.solve.ProgressLine, "show", interrupt)
+    monkeypatch.setattr(cli.solve, "arrival", follow)
     saved = tmp_path / "so_far.npz"
     arguments = ["solve", "StandardMaze-v0", "--set", "p=0.9", "--gamma", 0.99, "--save", saved]
     arguments += ["--method", "value_iteration"]
@@ -174,7 +174,7 @@ def test_ctrl_c_in_a_callback_of_a_library_is_not_lost(
         while time.monotonic() < deadline:
             time.sleep(0.01)
 
-    monkeypatch.setattr(cli, "as_model", compile_for_long)
+    monkeypatch.setattr(cli.solve, "as_model", compile_for_long)
     assert run(monkeypatch, "solve", "FrozenLake-v1", "--gamma", 0.9) == 130
     assert capsys.readouterr().err == "interrupted\n"
 
@@ -190,14 +190,14 @@ def test_the_result_is_printed_before_its_policy_is_followed(
     monkeypatch.chdir(tmp_path)
     arguments = ["solve", "StandardMaze-v0", "--gamma", 0.95]
     files = ["--save", "result.npz", "--image", "plan.png"]
-    monkeypatch.setattr(cli, "rollout", interrupt)
+    monkeypatch.setattr(cli.solve, "rollout", interrupt)
     assert run(monkeypatch, *arguments) == 130
     captured = capsys.readouterr()
     names = [line.split()[0] for line in captured.out.splitlines()]
     expected = ["environment", "method", "chosen", "states", "updates", "seconds", "bound"]
     assert names == [*expected, "policy"]
     assert captured.err.endswith("interrupted\n")
-    monkeypatch.setattr(cli, "arrival", interrupt)
+    monkeypatch.setattr(cli.solve, "arrival", interrupt)
     assert run(monkeypatch, *arguments, *files) == 130
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert names == [*expected, "result", "values,"]
@@ -412,7 +412,7 @@ def test_warnings_have_the_style_of_errors(
         return as_model(source)
 
     as_model = planners.as_model
-    monkeypatch.setattr(cli, "as_model", warn)
+    monkeypatch.setattr(cli.solve, "as_model", warn)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         arguments = ["FrozenLake-v1", "--gamma", 0.9, "--episodes", 1]
@@ -643,7 +643,7 @@ def test_ctrl_c_while_converting_ends_with_130_and_nothing_half_written(
 def test_a_real_ctrl_c_while_writing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "planners", "convert", "TerrainMaze-v0", "big.npz"]
     command += ["--set", "shape=1500,1500", "--set", "terrain=uniform"]
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     environment = os.environ | {"PYTHONPATH": str(root)}
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE) as child:
         deadline = time.monotonic() + 120
@@ -734,7 +734,7 @@ aggmaze_command.main()
 def test_ctrl_c_while_the_command_is_imported(module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _INTERRUPTED_IMPORT, module],
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])},
         capture_output=True,
         text=True,
         check=False,
@@ -748,7 +748,7 @@ def test_who_ignores_ctrl_c_ignores_it_while_the_command_is_imported() -> None:
     script = script.replace("sys.argv[1]", "'numba'")
     done = subprocess.run(
         [sys.executable, "-c", script, "--version"],
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])},
         capture_output=True,
         text=True,
         check=False,
@@ -773,7 +773,7 @@ def test_what_is_asked_for_is_checked_before_the_environment_is_made(
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise AssertionError("an environment was made")
 
-    monkeypatch.setattr(cli, "open_env", refuse)
+    monkeypatch.setattr(cli.solve, "open_env", refuse)
     monkeypatch.setattr(sys, "argv", ["aggmaze", "solve", "TerrainMaze-v0", *arguments])
     with pytest.raises(SystemExit) as ended:
         cli.main()

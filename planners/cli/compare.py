@@ -1,0 +1,187 @@
+"""``aggmaze compare``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from aggmaze.checks import check_integer
+from aggmaze.env_settings import parse_settings
+from aggmaze.files import atomic_file
+from aggmaze.layouts.text import SUFFIXES
+from planners.adapters import as_model
+from planners.cli.app import err, out, reported
+from planners.cli.options import (
+    Atol,
+    Average,
+    DeadEnds,
+    Gamma,
+    Horizon,
+    NumIterations,
+    NumUpdates,
+    ObjectiveName,
+    Settings,
+    Threads,
+    Tol,
+    asked_objective,
+)
+from planners.cli.outputs import check_writable, is_same_file
+from planners.cli.progress import ProgressLine
+from planners.cli.sources import MODEL_SUFFIXES, open_env
+from planners.comparison import compare
+from planners.plotting import check_matplotlib, figure_format, save_figure
+from planners.solve import METHODS, check_limits
+from planners.waiting import Waiting
+
+#: What help ends with.
+EPILOG = (
+    "Ends with 0 if each run met the accuracy or budget asked for, 1 if one stopped short or does "
+    "not run on this model, 2 on bad use, 130 on Ctrl-C (with what is finished)."
+)
+
+
+@reported
+def compare_command(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENV",
+            help="A registered id that exposes a model, "
+            f"a model file ({MODEL_SUFFIXES}), or a map for GridWorld-v0 ({', '.join(SUFFIXES)}).",
+        ),
+    ],
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,C", help=f"Of auto, {', '.join(METHODS)}; by default all that suit."
+        ),
+    ] = None,
+    gamma: Gamma = None,
+    gammas: Annotated[
+        str | None,
+        typer.Option(metavar="X,Y", help="Several discounts, each with all methods."),
+    ] = None,
+    objective_name: ObjectiveName = None,
+    horizon: Horizon = None,
+    average: Average = False,
+    dead_ends: DeadEnds = None,
+    settings: Settings = None,
+    tol: Tol = None,
+    atol: Atol = None,
+    num_iterations: NumIterations = None,
+    num_updates: NumUpdates = None,
+    time_limit: Annotated[float | None, typer.Option(help="Most seconds of a run.")] = None,
+    method_options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            metavar="METHOD.KEY=VALUE",
+            help="Option of a method: --option adaptive_aggregation.epsilon=0.1.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the methods.")] = 0,
+    num_threads: Threads = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.png", help="Draw how the runs came near the optimum (.png, .pdf, .svg)."
+        ),
+    ] = None,
+    against: Annotated[
+        str, typer.Option(help="Of the picture: seconds, updates, sweeps or iterations.")
+    ] = "seconds",
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE.json", help="Write the numbers.")
+    ] = None,
+) -> None:
+    """Solve a model by several methods in turn: what each took, and how far off it is."""
+    check_integer("--seed", seed)
+    if num_threads is not None:
+        check_integer("--threads", num_threads, least=1)
+    check_limits(tol, atol, num_iterations, num_updates, time_limit)
+    asked = _questions(gamma, gammas, objective_name, horizon, average, dead_ends)
+    options = _options(method_options or [])
+    if plot is not None:
+        figure_format(plot)
+        check_matplotlib()
+    for path in (plot, json_file):
+        if path is not None:
+            check_writable(path)
+            if is_same_file(path, source):
+                raise ValueError(f"the model file {source!r} would be overwritten by {path}")
+    names = None if methods is None else [name.strip() for name in methods.split(",")]
+    # All that can be wrong is, before the environment, which may take long to make.
+    model = as_model(open_env(source, settings or []))
+    settings_of_runs: dict[str, Any] = {
+        "tol": tol,
+        "atol": atol,
+        "num_iterations": num_iterations,
+        "num_updates": num_updates,
+        "time_limit": time_limit,
+        "seed": seed,
+        "num_threads": num_threads,
+    }
+    with ProgressLine(err, "solving") as line:
+        found = compare(
+            model,
+            names,
+            **asked,
+            options=options,
+            begun=line.begin,
+            callback=line.show,
+            **settings_of_runs,
+        )
+    out.print(f"environment {source}", markup=False, highlight=False, soft_wrap=True)
+    out.print(str(found), markup=False, highlight=False, soft_wrap=True)
+    if json_file is not None:
+        text = json.dumps({"environment": source, **found.to_dict()}, indent=1)
+        with atomic_file(json_file) as file:
+            file.write(text.encode())
+        out.print(f"numbers in {json_file}", highlight=False, soft_wrap=True)
+    if plot is not None and any(run.result is not None for run in found.runs):
+        with Waiting(err, "drawing"):
+            save_figure(found.plot(against=against, title=source), plot)
+        out.print(f"picture in {plot}", highlight=False, soft_wrap=True)
+    if found.interrupted:
+        raise KeyboardInterrupt
+    if not all(run.result is not None and run.result.success for run in found.runs):
+        raise typer.Exit(1)
+
+
+def _questions(
+    gamma: float | None,
+    gammas: str | None,
+    name: str | None,
+    horizon: int | None,
+    average: bool,
+    dead_ends: str | None,
+) -> dict[str, Any]:
+    """Return what `compare` is to be asked."""
+    if gammas is None:
+        return {"objective": asked_objective(gamma, name, horizon, average, dead_ends)}
+    others = gamma, name, horizon, dead_ends
+    if average or any(other is not None for other in others):
+        raise ValueError("--gammas asks for several discounts, another option for one objective")
+    try:
+        return {"gammas": [float(each) for each in gammas.split(",")]}
+    except ValueError:
+        raise ValueError(f"--gammas takes numbers, such as 0.9,0.99, got {gammas!r}") from None
+
+
+def _options(given: list[str]) -> dict[str, dict[str, Any]]:
+    """Return options by method and name."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in parse_settings(
+        given, "--option", "adaptive_aggregation.epsilon=0.1"
+    ).items():
+        method, dot, key = name.partition(".")
+        if not (dot and method and key):
+            raise ValueError(
+                f"--option says of which method: --option METHOD.{name}={value}, such as "
+                "adaptive_aggregation.epsilon=0.1"
+            )
+        found.setdefault(method, {})[key] = value
+    return found

@@ -1,0 +1,51 @@
+"""``aggmaze list``."""
+
+from __future__ import annotations
+
+import inspect
+
+import gymnasium as gym
+from rich.table import Table
+
+import aggmaze
+from aggmaze.formats import registry
+from planners.adapters import as_model
+from planners.cli.app import out, reported
+
+
+@reported
+def list_command() -> None:
+    """List the environments that expose a model, and the formats of model files."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("environment", "states", "actions", ""):
+        table.add_column(column, justify="right" if column in ("states", "actions") else "left")
+    for env_id in solvable_ids():
+        env = gym.make(env_id)
+        model = as_model(env)
+        num_states = model.num_listed_states
+        summary = (inspect.getdoc(type(env.unwrapped)) or "").strip().split("\n")[0]
+        table.add_row(env_id, f"{num_states:,}", str(model.num_actions), summary)
+    out.print(table)
+    files = Table(box=None, pad_edge=False)
+    for column in ("format", "model files", "", ""):
+        files.add_column(column)
+    for entry in registry.FORMATS.values():
+        done = [word for word, way in (("read", entry.reader), ("written", entry.writer)) if way]
+        if done:
+            files.add_row(entry.name, " ".join(entry.suffixes), " and ".join(done), entry.holds)
+    out.print()
+    out.print(files)
+
+
+def solvable_ids() -> list[str]:
+    """Return the ids of this project, then those of Gymnasium's toy-text that have a table P."""
+    latest: dict[str, gym.envs.registration.EnvSpec] = {}
+    for spec in gym.registry.values():
+        known = latest.get(spec.name)
+        if str(spec.entry_point).startswith("gymnasium.envs.toy_text") and (
+            known is None or (spec.version or 0) > (known.version or 0)
+        ):
+            latest[spec.name] = spec
+    # Blackjack, the one without a P, says so only once it is made.
+    toys = [spec.id for spec in latest.values() if hasattr(spec.make().unwrapped, "P")]
+    return [*aggmaze.ENV_IDS, *sorted(toys)]

@@ -1,0 +1,244 @@
+"""Figures without a display, their files, and the colours of numbers.
+
+Figures are plain `matplotlib.figure.Figure` objects, made without pyplot, so that nothing opens a
+window and nothing has to be closed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aggmaze.checks import check_choice
+from aggmaze.files import atomic_file
+from aggmaze.rendering.colors import INK, PATH, VALUES, WALL
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap, Normalize
+    from matplotlib.figure import Figure
+
+#: How numbers become colours.
+SCALES = ("linear", "log", "rank", "distance")
+#: Dots an inch of pictures in files.
+FILE_DPI = 150
+#: Paul Tol's bright scheme without its yellow, which is faint on white: curves and actions.
+CURVES = ("#4477aa", "#ee6677", "#228833", "#aa3377", "#66ccee", "#bbbbbb")
+#: What is no number, such as costs without limit.
+BEYOND = "#9aa0a6"
+_KNOTS = 257
+
+
+def hexadecimal(color: tuple[int, int, int]) -> str:
+    """Return a colour of `aggmaze.rendering.colors` as matplotlib takes it."""
+    return "#{:02x}{:02x}{:02x}".format(*color)
+
+
+WALL_COLOR, INK_COLOR, PATH_COLOR = map(hexadecimal, (WALL, INK, PATH))
+
+
+def check_matplotlib() -> None:
+    """Refuse to go on where matplotlib is missing, and say how to install it.
+
+    Raises
+    ------
+    ModuleNotFoundError
+    """
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            'pictures need matplotlib: pip install "aggmaze[plots]"'
+        ) from None
+
+
+def save_figure(figure: Figure | Axes | Iterable[Axes], path: str | os.PathLike[str]) -> None:
+    """Write a figure to a file, whole or not at all.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure, Axes, or array of Axes
+        Of axes the figure that they are in.
+    path : path
+        Ends in .png, .pdf or .svg.
+
+    Raises
+    ------
+    ValueError
+        If it does not.
+    """
+    kind = figure_format(path)
+    whole = figure_of(figure)
+    with atomic_file(path) as file:
+        whole.savefig(file, format=kind, dpi=FILE_DPI)
+
+
+def figure_of(drawn: Figure | Axes | Iterable[Axes]) -> Figure:
+    """Return the figure that axes are in, or a figure itself.
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+    """
+    check_matplotlib()
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    each: Any = drawn
+    if isinstance(each, np.ndarray | list | tuple) and len(each):
+        each = np.asarray(each, dtype=object).flat[0]
+    if isinstance(each, Axes):
+        each = each.get_figure(root=True) if hasattr(each, "get_subplotspec") else each.figure
+    if not isinstance(each, Figure):
+        raise TypeError(f"expected a Figure, or Axes, got {type(drawn).__name__}")
+    return each
+
+
+def figure_format(path: str | os.PathLike[str]) -> str:
+    """Return the format that a file name asks for.
+
+    Raises
+    ------
+    ValueError
+        If it is none of png, pdf and svg.
+    """
+    kind = Path(path).suffix.lower().removeprefix(".")
+    if kind not in ("png", "pdf", "svg"):
+        raise ValueError(f"a picture must be .png, .pdf or .svg, got {os.fspath(path)!r}")
+    return kind
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure, its size in inches."""
+    check_matplotlib()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    # Room for the marks of goals at the edge of a maze.
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
+    return figure
+
+
+def sequential(*, low_is_light: bool = True) -> Colormap:
+    """Return the colours of values: viridis, safe for the colour-blind, without its dark end.
+
+    Parameters
+    ----------
+    low_is_light : bool
+        Whether the least value is the light one, as of costs; of returns the largest is.
+    """
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colors = [hexadecimal(color) for color in (VALUES if low_is_light else VALUES[::-1])]
+    colours = LinearSegmentedColormap.from_list("values", colors, N=256)
+    return colours.with_extremes(bad=WALL_COLOR, over=BEYOND)
+
+
+def as_values(name: str, values: ArrayLike, count: int, what: str) -> NDArray[np.float64]:
+    """Return one number a state.
+
+    Parameters
+    ----------
+    name : str
+        What errors call it.
+    values : array_like, shape (S,)
+    count : int
+        S.
+    what : str
+        Such as ``"a state"``.
+
+    Raises
+    ------
+    ValueError
+        If the shape is another.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != (count,):
+        hint = "; of a finite horizon draw one step, values[t]" if array.ndim == 2 else ""
+        raise ValueError(f"{name} must have shape ({count},), one {what}, got {array.shape}{hint}")
+    return array
+
+
+def norm_of(shown: NDArray[np.float64], scale: str) -> Normalize:
+    """Return how numbers become places along a scale of colours.
+
+    Parameters
+    ----------
+    shown : ndarray of float
+        Those that are drawn; what is not finite plays no part.
+    scale : {"linear", "log", "rank"}
+        By the number; by its logarithm, of those above 0; or by how many of those drawn are less.
+    """
+    from matplotlib.colors import LogNorm, Normalize
+
+    check_choice("scale", scale, SCALES)
+    finite = shown[np.isfinite(shown)]
+    if scale == "log":
+        finite = finite[finite > 0]
+        if not len(finite):
+            raise ValueError("scale='log' needs values above 0, and there are none")
+        low, high = float(finite.min()), float(finite.max())
+        return LogNorm(low, high if high > low else low * 1.01)
+    if not len(finite):
+        return Normalize(0.0, 1.0)
+    low, high = float(finite.min()), float(finite.max())
+    if scale == "rank" and high > low:
+        return _rank_norm(finite)
+    return Normalize(low, high)
+
+
+def _rank_norm(finite: NDArray[np.float64]) -> Normalize:
+    """Return the norm under which as many of the numbers lie in each part of the scale."""
+    from matplotlib.colors import Normalize
+
+    shares = np.linspace(0.0, 1.0, _KNOTS)
+    # Numbers that many states share are one knot, in the middle of its ranks.
+    knots, place = np.unique(np.quantile(finite, shares), return_inverse=True)
+    places = np.bincount(place, shares) / np.bincount(place)
+    places = (places - places[0]) / (places[-1] - places[0])
+
+    class RankNorm(Normalize):
+        """Places by rank."""
+
+        def __call__(self, value: Any, clip: bool | None = None) -> Any:  # type: ignore[override]
+            array = np.ma.asarray(value, dtype=np.float64)
+            ranks = np.interp(array.filled(np.nan), knots, places, left=0.0, right=1.0)
+            # What is beyond keeps its own colour.
+            ranks = np.where(array.filled(np.nan) > knots[-1], 1.0 + 1e-3, ranks)
+            return np.ma.masked_array(ranks, np.ma.getmaskarray(array))
+
+        def inverse(self, value: Any) -> Any:
+            return np.interp(np.asarray(value, dtype=np.float64), places, knots)
+
+    return RankNorm(float(knots[0]), float(knots[-1]))
+
+
+def add_colorbar(
+    mappable: Any, axes: list[Axes], label: str, *, scale: str, extend: str = "neither"
+) -> Any:
+    """Put the key of the colours beside axes, with ticks that suit its scale.
+
+    Parameters
+    ----------
+    mappable : matplotlib.cm.ScalarMappable
+    axes : list of Axes
+    label : str
+    scale : str
+        One of `SCALES`.
+    extend : {"neither", "max"}
+        Whether there is a colour for what is beyond.
+    """
+    figure: Any = axes[0].figure
+    bar = figure.colorbar(mappable, ax=axes, shrink=0.85, extend=extend)
+    bar.set_label(label)
+    norm = mappable.norm
+    if scale == "rank" and type(norm).__name__ == "RankNorm":
+        ticks = np.unique(norm.inverse(np.linspace(0.0, 1.0, 7)))
+        bar.set_ticks(ticks, labels=[f"{tick:.3g}" for tick in ticks])
+    return bar

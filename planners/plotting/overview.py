@@ -1,0 +1,169 @@
+"""One call, one picture: what `SolveResult.plot` draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from aggmaze.checks import check_choice, check_integer
+from aggmaze.layouts.layout import Layout
+from planners.adapters import as_model
+from planners.objective import AverageCost, FiniteHorizon
+from planners.plotting.boards import board_of
+from planners.plotting.canvas import check_matplotlib
+from planners.plotting.convergence import plot_convergence
+from planners.plotting.models import MOST_NODES, plot_graph
+from planners.plotting.pictures import (
+    plot_action_gaps,
+    plot_megastates,
+    plot_occupancy,
+    plot_path,
+    plot_policy,
+    plot_q_values,
+    plot_slices,
+    plot_values,
+)
+from planners.policies import greedy_path, q_values
+from planners.result import SolveResult
+
+#: What a result can be drawn as.
+KINDS = (
+    "values",
+    "policy",
+    "q_values",
+    "megastates",
+    "path",
+    "action_gaps",
+    "occupancy",
+    "slices",
+    "graph",
+    "convergence",
+)
+
+
+def plot_result(
+    result: SolveResult,
+    source: Any = None,
+    what: str | None = None,
+    *,
+    step: int = 0,
+    start: int | None = None,
+    title: str | None = None,
+    **options: Any,
+) -> Any:
+    """Draw a result: values with policy and greedy path, or something else of it.
+
+    Parameters
+    ----------
+    result : SolveResult
+    source : Layout, gymnasium.Env, Model, or what else `as_model` takes, optional
+        What was solved.  It may be left out for "convergence".
+    what : str, optional
+        One of `KINDS`; "values" by default, "convergence" without a source, and "graph" for models
+        of up to 60 states that have no map.
+    step : int
+        Of a `FiniteHorizon`: which step.
+    start : int, optional
+        Where the greedy path starts: the likeliest first state by default.
+    title : str, optional
+        By default what was solved, how, and the bound.
+    **options
+        As for the function of that name in `planners.plotting`.
+
+    Returns
+    -------
+    Axes, or ndarray of Axes
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such picture, or the source is not what was solved.
+    ModuleNotFoundError
+        Without matplotlib: it says what to install.
+    """
+    check_matplotlib()
+    if what is not None:
+        check_choice("what", what, KINDS)
+    if title is None:
+        title = _title(result, source)
+    if what == "convergence" or (what is None and source is None):
+        return plot_convergence(result, title=title, **options)
+    if source is None:
+        raise TypeError(f"what={what!r} needs the environment or the model that was solved")
+    board = board_of(source)
+    layout = isinstance(source, Layout)
+    model = None if layout else as_model(source)
+    count = result.values.shape[-1]
+    known = board.num_states if model is None and board is not None else None
+    if model is not None:
+        known = model.num_listed_states
+    if known != count:
+        raise ValueError(f"the result has {count} states, and what was given has {known}")
+    values, policy = result.values, result.policy
+    if isinstance(result.objective, FiniteHorizon):
+        step = check_integer("step", step, below=len(values))
+        values, policy = values[step], policy[min(step, len(policy) - 1)]
+    elif step:
+        raise ValueError(f"step must be 0 where values are those of every step, got {step}")
+    if what is None:
+        what = "values"
+        if board is None and count <= MOST_NODES and model is not None:
+            what = "graph"
+    if what in ("q_values", "action_gaps", "occupancy", "graph") and layout:
+        raise TypeError(f"what={what!r} needs the environment or the model, not its layout")
+    finite = values[np.isfinite(values)]
+    pays = bool(len(finite) and finite.max() <= 0 and finite.min() < 0)
+    average = isinstance(result.objective, AverageCost)
+    common: dict[str, Any] = {"title": title, **options}
+    if what in ("values", "megastates", "slices", "q_values"):
+        common.setdefault("returns", pays and not average)
+        if average:
+            common.setdefault("label", "mean cost of a step (unit of costs)")
+    path = None
+    if what in ("values", "policy", "path") and model is not None and board is not None:
+        path = _path(result, model, policy, start)
+    if what == "values":
+        return plot_values(source, values, policy, path, **common)
+    if what == "policy":
+        return plot_policy(source, policy, path, **common)
+    if what == "path":
+        if path is None:
+            raise ValueError("a greedy path needs a policy of every step and states on a map")
+        return plot_path(source, path, **common)
+    if what == "megastates":
+        if result.labels is None:
+            raise ValueError(
+                f"{result.method} made no mega-states: adaptive_aggregation does, for one"
+            )
+        return plot_megastates(source, result.labels, values, **common)
+    if what == "slices":
+        return plot_slices(source, values, **common)
+    if what == "graph":
+        return plot_graph(source, values, policy, **common)
+    if what == "occupancy":
+        return plot_occupancy(source, result, **common)
+    table = q_values(source, result)
+    if table.ndim == 3:
+        table = table[min(step, len(table) - 1)]
+    draw = plot_q_values if what == "q_values" else plot_action_gaps
+    return draw(source, table, **common)
+
+
+def _path(result: SolveResult, model: Any, policy: Any, start: int | None) -> Any:
+    if isinstance(result.objective, FiniteHorizon):
+        return None
+    first = int(np.argmax(model.initial)) if start is None else start
+    first = check_integer("start", first, below=model.num_listed_states)
+    full = np.zeros(model.num_states, dtype=np.int64)
+    full[: len(policy)] = policy
+    path = greedy_path(model, full, first)
+    # The end that a model adds behind its listed states is nowhere.
+    return path[path < model.num_listed_states]
+
+
+def _title(result: SolveResult, source: Any) -> str:
+    spec = getattr(source, "spec", None) if isinstance(source, gym.Env) else None
+    name = "" if spec is None else f"{spec.id}, "
+    return f"{name}{result.objective}: {result.method}, bound {result.bound:.2g}"
