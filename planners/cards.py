@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from planners.objective import AverageCost, FiniteHorizon
 
 # States whose values and actions are listed.
 _MOST_LISTED = 6
+_MOST_LETTERS = 40
 # Pixels of a map, and positions along an axis that have cells in it.
 _SIZE = 480
 _MOST_CELLS = 120
@@ -60,7 +61,8 @@ def _facts(result: Any) -> list[tuple[str, str]]:
     ]
     infinite = int(np.count_nonzero(np.isposinf(values)))
     if infinite:
-        facts.append(("infinite", f"in {infinite:,} {_cases(result)}"))
+        # Of a horizon each state counts once a step.
+        facts.append(("infinite", f"in {counted(infinite, _case(values))}"))
     facts += [
         ("certified within", number(result.bound)),
         ("the policy loses at most", number(result.policy_bound)),
@@ -78,8 +80,8 @@ def _facts(result: Any) -> list[tuple[str, str]]:
     return facts
 
 
-def _cases(result: Any) -> str:
-    return "states and steps" if result.values.ndim == 2 else "states"
+def _case(values: NDArray[np.float64]) -> str:
+    return "case" if values.ndim == 2 else "state"
 
 
 def _listing(result: Any) -> tuple[Sequence[str], list[list[str]]] | None:
@@ -95,7 +97,7 @@ def _listing(result: Any) -> tuple[Sequence[str], list[list[str]]] | None:
     rows = []
     for state, name in enumerate(names[:_MOST_LISTED]):
         action = "" if policy is None else _action(result.action_names, int(policy[state]))
-        rows.append([shown(name), number(float(values[state])), action])
+        rows.append([_plain(name), number(float(values[state])), action])
     if len(names) > _MOST_LISTED:
         rows.append([f"and {len(names) - _MOST_LISTED:,} more", "", ""])
     word = "mean cost" if isinstance(result.objective, AverageCost) else "cost-to-go"
@@ -103,14 +105,23 @@ def _listing(result: Any) -> tuple[Sequence[str], list[list[str]]] | None:
 
 
 def _action(names: Sequence[Any] | None, action: int) -> str:
-    return str(action) if names is None else shown(names[action])
+    return str(action) if names is None else _plain(names[action])
+
+
+def _plain(name: Hashable) -> str:
+    """Return a name as it is if it is a text that is not long."""
+    return name if isinstance(name, str) and len(name) <= _MOST_LETTERS else shown(name)
 
 
 def _figures(result: Any) -> list[Figure]:
     figures = [_values_figure(result)]
     history = result.history
-    caption = "bound (blue) and residual (orange) against updates, logarithmic"
-    curves = [(history.num_updates, history.bound), (history.num_updates, history.residual)]
+    caption = "bound against updates, logarithmic"
+    curves = [(history.num_updates, history.bound)]
+    # The residual of relative values tends to the gain, and says nothing of the error.
+    if not isinstance(result.objective, AverageCost):
+        caption = "bound (blue) and residual (orange) against updates, logarithmic"
+        curves.append((history.num_updates, history.residual))
     figures.append(progress(curves, caption))
     return [figure for figure in figures if figure is not None]
 

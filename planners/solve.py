@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -139,7 +138,6 @@ def solve(
         certify=certify,
         callback=callback,
         options=options,
+        layout=layout_of(model_or_env),
     )
-    result = _ANSWERS[type(asked)](model_or_env, asked, request)
-    layout = layout_of(model_or_env)
-    return result if layout is None else replace(result, layout=layout)
+    return _ANSWERS[type(asked)](model_or_env, asked, request)

@@ -61,6 +61,12 @@ class Discretization:
         kind = "corners" if isinstance(self.cells, Corners) else "cells"
         return f"Discretization({self.problem.name} in {sizes} {kind}: {self.model!r})"
 
+    def _repr_html_(self) -> str:
+        from aggmaze.models.cards import model_html  # pictures, which few processes draw
+
+        sizes = " x ".join(map(str, self.cells.bins))
+        return model_html(self.model, f"Discretization of {self.problem.name}, {sizes}")
+
     @property
     def method(self) -> str:
         """How the model was made: "average" or "interpolate"."""

@@ -101,6 +101,11 @@ class Tabularized(gym.Wrapper[Any, Any, Any, Any]):
 
     __str__ = __repr__
 
+    def _repr_html_(self) -> str:
+        from aggmaze.models.cards import model_html  # pictures, which few processes draw
+
+        return model_html(self.model, f"Tabularized {self.env}")
+
     def transition_model(self) -> TabularMDP:
         """Return the exact model of the steps."""
         return self.model

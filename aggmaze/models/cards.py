@@ -18,14 +18,17 @@ _MOST_DRAWN = 1 << 19
 _MOST_FIGURES = 3
 
 
-def model_html(model: Any) -> str:
+def model_html(model: Any, source: str = "") -> str:
     """Return the HTML of a model.
 
     Parameters
     ----------
     model : TabularMDP, MoveMDP or EventMDP
+    source : str
+        What it is the model of.
     """
-    return card(type(model).__name__, model_facts(model), model_figures(model))
+    title = f"{source}: {type(model).__name__}" if source else type(model).__name__
+    return card(title, model_facts(model), model_figures(model))
 
 
 def model_facts(model: Any) -> list[tuple[str, str]]:

@@ -6,10 +6,11 @@ Run by ``.ci/run`` in a virtual environment of its own:
     notebooks/bin/python -m pip install . -r tests/notebooks/requirements.txt
     notebooks/bin/python tests/notebooks/check_notebooks.py
 
-Each must run without an error or a word on stderr beside the one about compiling, and hold no
-outputs in git: what a notebook shows is made by whoever runs it, so that it is never older than the
-code.  ``--out DIR`` writes each with its outputs, as ``.ipynb`` and as ``.html``, for a site or to
-look at.  Prints a line for each notebook, and exits with 1 if one failed.
+Each must run without an error or a word on stderr beside the one about compiling, show what it
+evaluates as HTML, and hold no outputs in git: what a notebook shows is made by whoever runs it, so
+that it is never older than the code, and a change is read as a change.  ``--out DIR`` writes each
+with its outputs, as ``.ipynb`` and as ``.html``, for a site or to look at.  Prints a line for each
+notebook, and exits with 1 if one failed.
 """
 
 from __future__ import annotations
@@ -52,6 +53,9 @@ def faults_after(notebook: Any) -> Iterator[str]:
                 others = [line for line in lines if not line.startswith(COMPILING)]
                 if others:
                     yield f"cell {place} wrote to stderr: {others[0]}"
+            # What ours evaluate are models, environments, wrapped ones among them, and results.
+            if output.output_type == "execute_result" and "text/html" not in output.data:
+                yield f"cell {place} shows no HTML: {output.data.get('text/plain')}"
 
 
 def run(path: Path, out: Path | None) -> list[str]:
@@ -71,6 +75,8 @@ def run(path: Path, out: Path | None) -> list[str]:
         notebook,
         timeout=PATIENCE,
         kernel_name="python3",
+        # Without its warning that other users of the machine may listen.
+        extra_arguments=["--log-level=ERROR"],
         resources={"metadata": {"path": str(path.parent)}},
     )
     try:
