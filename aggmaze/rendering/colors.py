@@ -1,4 +1,10 @@
-"""Colours of pictures, told apart by every kind of colour vision."""
+"""Colours of pictures, told apart by every kind of colour vision.
+
+Frames, windows and figures of matplotlib take them from here, so that a colour means the same
+everywhere.  What can be more or less (costs-to-go, mega-states in order of them, heights) has a
+scale whose lightness goes one way.  What is laid over these scales (agent, goal, path) has hues
+that none of them has.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +16,9 @@ FLOOR = (246, 246, 242)
 WALL = (44, 50, 64)
 INK = (12, 12, 12)
 WHITE = (255, 255, 255)
-GOAL = (255, 196, 0)
-AGENT = (0, 150, 110)
+#: The star of a goal; the disc of the agent and the line that it went; a path that is planned.
+GOAL = (200, 0, 130)
+AGENT = (0, 84, 230)
 PATH = (214, 39, 40)
 # Grounds of cells with signs: goals, holes, lava, cliffs, and those of a table of the user's.
 GOAL_GROUND = (255, 240, 196)
@@ -20,18 +27,17 @@ LAVA = (238, 110, 48)
 CLIFF = (116, 98, 88)
 SIGNED = (226, 212, 240)
 
-# ColorBrewer's RdBu, reversed and without its darkest ends, which are as dark as the outline of a
-# marker.
-TERRAIN = (
-    (33, 102, 172),
-    (67, 147, 195),
-    (146, 197, 222),
-    (209, 229, 240),
-    (247, 247, 247),
-    (253, 219, 199),
-    (244, 165, 130),
-    (214, 96, 77),
-    (178, 24, 43),
+# Heights, as in an atlas: pale lowlands, brown mountains; light enough for an outline in ink.
+RELIEF = (
+    (238, 243, 226),
+    (228, 226, 196),
+    (217, 206, 165),
+    (204, 183, 136),
+    (188, 158, 110),
+    (170, 133, 88),
+    (150, 109, 71),
+    (128, 88, 58),
+    (106, 70, 48),
 )
 # Matplotlib's viridis from its light end, without the dark one that would hide walls.
 VALUES = (
@@ -59,8 +65,8 @@ LABELS = (
 )
 
 
-def terrain_colors(heights: ArrayLike) -> NDArray[np.uint8]:
-    """Return the colour of each height, from blue (low) over pale to red (high).
+def relief_colors(heights: ArrayLike) -> NDArray[np.uint8]:
+    """Return the colour of each height, from pale (0, low) to dark brown (1, high).
 
     Parameters
     ----------
@@ -72,12 +78,59 @@ def terrain_colors(heights: ArrayLike) -> NDArray[np.uint8]:
     ndarray of uint8, shape (..., 3)
         Red, green and blue.
     """
-    return _between(TERRAIN, heights)
+    return _between(RELIEF, heights)
 
 
 def value_colors(shares: ArrayLike) -> NDArray[np.uint8]:
     """Return the colour of each value, from yellow (0, low) to blue (1, high), as above."""
     return _between(VALUES, shares)
+
+
+def megastate_shares(labels: ArrayLike, values: ArrayLike | None = None) -> NDArray[np.float64]:
+    """Return where the mega-state of each state lies between the one of least value and the other.
+
+    Parameters
+    ----------
+    labels : array_like of int, shape (S,)
+        Mega-state of each state.
+    values : array_like of float, shape (S,), optional
+        Costs-to-go; a mega-state lies where the mean of its finite ones does.  Without them
+        mega-states lie evenly, in the order of their labels, which is that of their values where
+        the planners made them.
+
+    Returns
+    -------
+    ndarray of float, shape (S,)
+        In [0, 1], alike within a mega-state; NaN where it has no finite value.  `value_colors`
+        makes colours of them.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+    """
+    names, places = np.unique(np.asarray(labels), return_inverse=True)
+    places = places.reshape(np.shape(labels))
+    if values is None:
+        return np.asarray(places / max(1, len(names) - 1), dtype=np.float64)
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != places.shape:
+        raise ValueError(f"values must have the shape of labels, {places.shape}, got {array.shape}")
+    known = np.isfinite(array)
+    counts = np.bincount(places[known], minlength=len(names))
+    sums = np.bincount(places[known], weights=array[known], minlength=len(names))
+    means = np.full(len(names), np.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
+    found = means[counts > 0]
+    if len(found):
+        low, high = float(found.min()), float(found.max())
+        means = (means - low) / (high - low) if high > low else 0.0 * means
+    return means[places]
+
+
+def hex_color(color: tuple[int, int, int]) -> str:
+    """Return a colour as matplotlib, SVG and HTML read it, such as ``#c80082``."""
+    return "#{:02x}{:02x}{:02x}".format(*color)
 
 
 def label_colors(labels: ArrayLike) -> NDArray[np.uint8]:

@@ -41,7 +41,7 @@ from aggmaze.rendering.colors import (
     WALL,
     WHITE,
     label_colors,
-    terrain_colors,
+    relief_colors,
     value_colors,
 )
 from aggmaze.rendering.marks import (
@@ -179,7 +179,7 @@ class Plane:
         if self.heights is None:
             colors = np.full((*self.blocked.shape, 3), FLOOR, dtype=np.uint8)
         else:
-            colors = terrain_colors(self.heights)
+            colors = relief_colors(self.heights)
         if self.shares is not None and known is not None:
             colors[known] = value_colors(self.shares[known])
         return colors

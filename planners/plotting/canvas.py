@@ -7,6 +7,7 @@ window and nothing has to be closed.
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_choice
 from aggmaze.files import atomic_file
-from aggmaze.rendering.colors import INK, PATH, VALUES, WALL
+from aggmaze.rendering.colors import AGENT, FLOOR, GOAL, INK, PATH, VALUES, WALL, hex_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,12 +35,8 @@ BEYOND = "#9aa0a6"
 _KNOTS = 257
 
 
-def hexadecimal(color: tuple[int, int, int]) -> str:
-    """Return a colour of `aggmaze.rendering.colors` as matplotlib takes it."""
-    return "#{:02x}{:02x}{:02x}".format(*color)
-
-
-WALL_COLOR, INK_COLOR, PATH_COLOR = map(hexadecimal, (WALL, INK, PATH))
+WALL_COLOR, INK_COLOR, FLOOR_COLOR = map(hex_color, (WALL, INK, FLOOR))
+PATH_COLOR, GOAL_COLOR, AGENT_COLOR = map(hex_color, (PATH, GOAL, AGENT))
 
 
 def check_matplotlib() -> None:
@@ -118,11 +115,11 @@ def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure, its size in inches."""
     check_matplotlib()
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
     # Room for the marks of goals at the edge of a maze.
-    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
-    return figure
+    arranged = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
+    return Figure(figsize=(width, height), layout=arranged, facecolor="white")
 
 
 def sequential(*, low_is_light: bool = True) -> Colormap:
@@ -135,9 +132,9 @@ def sequential(*, low_is_light: bool = True) -> Colormap:
     """
     from matplotlib.colors import LinearSegmentedColormap
 
-    colors = [hexadecimal(color) for color in (VALUES if low_is_light else VALUES[::-1])]
+    colors = [hex_color(color) for color in (VALUES if low_is_light else VALUES[::-1])]
     colours = LinearSegmentedColormap.from_list("values", colors, N=256)
-    return colours.with_extremes(bad=WALL_COLOR, over=BEYOND)
+    return colours.with_extremes(bad=WALL_COLOR, over=BEYOND, under=BEYOND)
 
 
 def as_values(name: str, values: ArrayLike, count: int, what: str) -> NDArray[np.float64]:
@@ -206,7 +203,7 @@ def _rank_norm(finite: NDArray[np.float64]) -> Normalize:
     class RankNorm(Normalize):
         """Places by rank."""
 
-        def __call__(self, value: Any, clip: bool | None = None) -> Any:  # type: ignore[override]
+        def __call__(self, value: Any, clip: bool | None = None) -> Any:
             array = np.ma.asarray(value, dtype=np.float64)
             ranks = np.interp(array.filled(np.nan), knots, places, left=0.0, right=1.0)
             # What is beyond keeps its own colour.
@@ -236,9 +233,47 @@ def add_colorbar(
     """
     figure: Any = axes[0].figure
     bar = figure.colorbar(mappable, ax=axes, shrink=0.85, extend=extend)
-    bar.set_label(label)
+    bar.set_label(fitted(label, 0.8 * figure.get_figheight()))
     norm = mappable.norm
     if scale == "rank" and type(norm).__name__ == "RankNorm":
         ticks = np.unique(norm.inverse(np.linspace(0.0, 1.0, 7)))
-        bar.set_ticks(ticks, labels=[f"{tick:.3g}" for tick in ticks])
+        bar.set_ticks(ticks, labels=_told_apart(ticks))
     return bar
+
+
+def _told_apart(numbers: NDArray[np.float64]) -> list[str]:
+    """Return numbers in as many digits, up to 10, as it takes to tell each from the next."""
+    for digits in range(3, 11):
+        words = [f"{number:.{digits}g}" for number in numbers]
+        if len({*words}) == len(words):
+            break
+    return words
+
+
+def fitted(text: str, inches: float, size: float = 10.0) -> str:
+    """Break a text into lines that fit a length.
+
+    Parameters
+    ----------
+    text : str
+    inches : float
+    size : float
+        Of the font, in points.
+    """
+    return textwrap.fill(text, max(16, int(inches * 72 / (0.58 * size))))
+
+
+def set_title(ax: Axes, title: str | None, size: float = 11.0) -> None:
+    """Put a title above axes, in as many lines as it takes.
+
+    Parameters
+    ----------
+    ax : Axes
+    title : str, optional
+    size : float
+        Of the font, in points.
+    """
+    if title:
+        width = ax.get_window_extent().width / figure_of(ax).dpi
+        lines = [fitted(line, max(1.1 * width, 2.0), size) for line in title.splitlines()]
+        ax.set_title("\n".join(lines), fontsize=size)

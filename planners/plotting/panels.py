@@ -10,16 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.layouts.layout import open_passages
-from aggmaze.rendering.colors import AGENT, SIGNED
+from aggmaze.rendering.colors import SIGNED
 from aggmaze.rendering.raster import GROUNDS
 from planners.plotting.boards import Board, Plane
 from planners.plotting.canvas import (
+    AGENT_COLOR,
     FILE_DPI,
+    GOAL_COLOR,
     INK_COLOR,
     PATH_COLOR,
     WALL_COLOR,
-    hexadecimal,
     new_figure,
+    set_title,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +39,8 @@ _FEWEST_CONTOURED = 8
 # Sides of a figure, in inches.
 _SIDE, _LONGEST_SIDE, _SIDE_OF_MANY = 6.0, 13.8, 2.6
 _MOST_SIGNED = 60
-_STAR: dict[str, Any] = {"marker": "*", "color": "white", "markeredgecolor": INK_COLOR}
+_MOST_POOLED = 300
+_STAR: dict[str, Any] = {"marker": "*", "color": GOAL_COLOR, "markeredgecolor": INK_COLOR}
 
 
 class Panels:
@@ -70,17 +73,22 @@ class Panels:
         self.has_walls = walls and board.layout is not None and self._any_wall(planes[0].axes)
         self.own = ax is None
         self.figure: Any
+        # Large figures are looked at from farther away.
+        self.zoom = 1.0
         if ax is None:
             self.figure, self.axes = self._new(title)
         else:
             self.axes = _given(ax, len(planes))
             self.figure = self.axes[0].figure
-            if title:
+            if title and len(planes) > 1:
                 self.axes[0].set_title(title)
         self.missing = board.missing()
         for axes, plane in zip(self.axes, planes, strict=True):
             if len(planes) > 1:
-                axes.set_title(plane.title, fontsize=9)
+                set_title(axes, plane.title, 9)
+            else:
+                # Where the rest of the axes are cut.
+                set_title(axes, "\n".join(filter(None, (title, plane.title))), 11 * self.zoom)
             axes.set_xlim(-0.5, self.nx - 0.5)
             axes.set_ylim(-0.5, self.ny - 0.5)
         self._set_ticks()
@@ -115,11 +123,12 @@ class Panels:
         shape = (self.nx, self.ny) if self._is_square() else (1, 1)
         scale = side / max(shape)
         width = columns * max(1.2, shape[0] * scale) + 1.6
-        height = rows * max(1.0, shape[1] * scale) + 0.7
+        height = max(2.6, rows * max(1.0, shape[1] * scale) + 0.7)
+        self.zoom = math.sqrt(side / _SIDE) if count == 1 else 1.0
         figure = new_figure(width, height)
         axes = [figure.add_subplot(rows, columns, index + 1) for index in range(count)]
-        if title:
-            figure.suptitle(title, fontsize=11 * math.sqrt(side / _SIDE if count == 1 else 1.0))
+        if title and count > 1:
+            figure.suptitle(title, fontsize=11)
         return figure, axes
 
     def _is_square(self) -> bool:
@@ -150,7 +159,10 @@ class Panels:
                 setting(
                     (numbers - origin) / step, labels=[f"{number + 0.0:.6g}" for number in numbers]
                 )
-                (axes.set_xlabel if low else axes.set_ylabel)(board.axis_name(axis))
+                (axes.set_xlabel if low else axes.set_ylabel)(
+                    board.axis_name(axis), fontsize=10 * self.zoom
+                )
+                axes.tick_params(labelsize=9.5 * self.zoom)
             if many:
                 axes.tick_params(labelsize=7)
                 axes.label_outer()
@@ -182,7 +194,15 @@ class Panels:
         box = self.axes[0].get_window_extent()
         return 72 / self.figure.dpi * float(min(box.width / self.nx, box.height / self.ny))
 
-    def colour(self, laid: NDArray[Any], cmap: Any, norm: Any, *, borders: bool = False) -> Any:
+    def colour(
+        self,
+        laid: NDArray[Any],
+        cmap: Any,
+        norm: Any,
+        *,
+        borders: bool = False,
+        pooled: bool = False,
+    ) -> Any:
         """Colour the cells of all panels, and draw walls; return what a colour bar is made of.
 
         Parameters
@@ -193,6 +213,9 @@ class Panels:
             Of matplotlib.
         borders : bool
             Whether to draw a line where numbers of neighbours differ.
+        pooled : bool
+            Whether, of more than 300 cells a side, the largest number of a few neighbours is
+            drawn for all of them, so that what is thin can be seen.
         """
         from matplotlib.cm import ScalarMappable
 
@@ -202,13 +225,15 @@ class Panels:
             cells = np.ma.masked_array(
                 self.cut(numbers.filled(0), plane), self.cut(np.ma.getmaskarray(numbers), plane)
             )
-            if pixels == 0:
+            step = math.ceil(max(self.nx, self.ny) / _MOST_POOLED) if pooled else 1
+            if pixels == 0 or step > 1:
+                cells = _pooled(cells, step, norm.vmax)
                 axes.imshow(
                     cells,
                     cmap=cmap,
                     norm=norm,
                     origin="lower",
-                    extent=(-0.5, self.nx - 0.5, -0.5, self.ny - 0.5),
+                    extent=(-0.5, cells.shape[1] * step - 0.5, -0.5, cells.shape[0] * step - 0.5),
                     # Nothing is between two mega-states.
                     interpolation="nearest" if borders else None,
                 )
@@ -346,18 +371,18 @@ class Panels:
         )
         step = max(1, round(max(self.nx, self.ny) / 250))  # finer than that nobody sees
         x, y = np.arange(0, self.nx, step), np.arange(0, self.ny, step)
-        lines = axes.contour(
+        lines: Any = axes.contour(
             x,
             y,
             heights[::step, ::step],
-            levels=np.arange(0.1, 1.0, 0.2 if len(self.planes) > 1 else 0.1),
+            levels=np.arange(0.1, 1.0, 0.2),
             colors="black",
             linewidths=0.5,
             alpha=0.55,
             zorder=1.8,
         )
         if len(self.planes) == 1:
-            axes.clabel(lines, lines.levels[::2], fontsize=7, fmt="%.1f", inline_spacing=2)
+            axes.clabel(lines, fontsize=7, fmt="%.1f", inline_spacing=2)
             axes.set_xlabel(f"{axes.get_xlabel()};  lines: height, from 0 to 1")
         # Labels are no reason to grow.
         axes.set_xlim(-0.5, self.nx - 0.5)
@@ -386,7 +411,7 @@ class Panels:
 
     def _draw_star(self, axes: Axes, x: ArrayLike, y: ArrayLike) -> None:
         """Draw what marks a goal, or goals: white with a dark edge, seen on every colour."""
-        size = float(np.clip(1.1 * self.points_per_cell(), 9, 17))
+        size = self.zoom * float(np.clip(1.1 * self.points_per_cell(), 11, 17))
         if len(self.planes) > 1:
             size = min(size, 11)
         axes.plot(
@@ -499,7 +524,8 @@ class Panels:
         name = board.action_names[action] if board.action_names else ""
         if out == 0 and name and not name.isdigit():
             initials = "".join(word[0] for word in name.split())
-            marker, size = f"${initials.upper()}$", 4.0 + 2.0 * len(initials)
+            marker = f"$\\mathrm{{{initials.upper()}}}$"
+            size = float(np.clip(0.22 * self.points_per_cell(), 5.0, 12.0)) * len(initials)
         axes.plot(x, y, marker=marker, color="black", markersize=size, linestyle="none", zorder=4)
 
     def draw_path(
@@ -525,7 +551,7 @@ class Panels:
         points = self.board.positions(np.asarray(path))
         cell = self.points_per_cell()
         # Wide enough to be seen beside an arrow, narrow enough to leave the colour of the cell.
-        width = float(np.clip(0.4 * cell, 1.6, 7.0))
+        width = self.zoom * float(np.clip(0.4 * cell, 1.6, 7.0))
         for axes, plane in self.each():
             flat = points[:, list(plane.axes)].copy()
             if self.board.grid.num_dims == 1:
@@ -547,13 +573,33 @@ class Panels:
                 axes.plot(
                     *flat[0],
                     "o",
-                    color=hexadecimal(AGENT),
+                    color=AGENT_COLOR,
                     markeredgecolor="white",
                     markeredgewidth=1.3,
-                    markersize=float(np.clip(0.7 * cell, 7, 13)),
+                    markersize=self.zoom * float(np.clip(0.7 * cell, 8, 13)),
                     zorder=6,
                     clip_on=False,
                 )
+
+
+def _pooled(cells: Any, step: int, most: float) -> Any:
+    """Return the largest number of each square of so many cells a side.
+
+    What is above ``most`` is nothing, unless there is nothing else.
+    """
+    if step == 1:
+        return cells
+    ny, nx = (math.ceil(length / step) * step for length in cells.shape)
+    filled = np.full((ny, nx), -np.inf)
+    beyond = np.full((ny, nx), -np.inf)
+    numbers, masked = np.asarray(cells), np.ma.getmaskarray(cells)
+    here = slice(cells.shape[0]), slice(cells.shape[1])
+    filled[here] = np.where(masked | (numbers > most), -np.inf, numbers)
+    beyond[here] = np.where(masked, -np.inf, numbers)
+    shape = (ny // step, step, nx // step, step)
+    largest = filled.reshape(shape).max(axis=(1, 3))
+    largest = np.where(largest == -np.inf, beyond.reshape(shape).max(axis=(1, 3)), largest)
+    return np.ma.masked_array(largest, largest == -np.inf)
 
 
 def _given(ax: Any, count: int) -> list[Axes]:

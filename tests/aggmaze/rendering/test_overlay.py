@@ -17,7 +17,7 @@ from aggmaze.rendering.colors import (
     INK,
     LABELS,
     PATH,
-    TERRAIN,
+    RELIEF,
     VALUES,
     WALL,
     WHITE,
@@ -386,12 +386,13 @@ class TestLegend:
 
 
 class TestColours:
-    def test_values_grow_darker(self) -> None:
-        levels = [luminance(color) for color in VALUES]
+    @pytest.mark.parametrize("scale", [VALUES, RELIEF])
+    def test_what_is_more_is_darker(self, scale: tuple[tuple[int, int, int], ...]) -> None:
+        levels = [luminance(color) for color in scale]
         assert levels == sorted(levels, reverse=True)
 
     def test_arrows_can_be_seen_on_every_colour(self) -> None:
-        for color in (*VALUES, *TERRAIN, *LABELS, FLOOR):
+        for color in (*VALUES, *RELIEF, *LABELS, FLOOR):
             contrasts = [
                 (max(a, b) + 0.05) / (min(a, b) + 0.05)
                 for a, b in ((luminance(color), luminance(of)) for of in (INK, WHITE))
