@@ -131,6 +131,14 @@ PAGES = (
         ),
     ),
 )
+#: What is said of public names that are neither classes nor functions, and so have no docstring.
+CONSTANTS = {
+    "METHODS": "The methods of discounted costs: a dictionary from their names to what is known of them, "
+    "such as what they do and which options they take.",
+    "ENV_IDS": "The ids that importing the package registers with Gymnasium.",
+    "TRAIN": "Arguments of `NewMazeEachEpisode`: the mazes to train on.",
+    "TEST": "Arguments of `NewMazeEachEpisode`: mazes to test on, none of which is trained on.",
+}
 MODULES = tuple(dict.fromkeys(page.module for page in PAGES))
 
 
@@ -170,7 +178,7 @@ def page_text(page: Page) -> str:
     module = importlib.import_module(page.module)
     lines = [page.title, "=" * len(page.title), "", page.line, "", f"In ``{page.module}``:", ""]
     lines += [f".. currentmodule:: {page.module}", "", ".. autosummary::", "   :nosignatures:", ""]
-    lines += [f"   {name}" for name in page.names]
+    lines += [f"   {name}" for name in page.names if name not in CONSTANTS]
     for name in page.names:
         lines += ["", *_directive(name, getattr(module, name))]
     return "\n".join([*lines, ""])
@@ -181,7 +189,9 @@ def _directive(name: str, thing: object) -> list[str]:
         return [f".. autoclass:: {name}", "   :members:", "   :show-inheritance:"]
     if callable(thing):
         return [f".. autofunction:: {name}"]
-    return [f".. autodata:: {name}", "   :no-value:"]
+    if name not in CONSTANTS:
+        raise ValueError(f"{name} has no docstring: say what it is in CONSTANTS of {__file__}")
+    return [f".. py:data:: {name}", "", f"   {CONSTANTS[name]}"]
 
 
 def index_text(found: list[Page]) -> str:

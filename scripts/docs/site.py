@@ -11,6 +11,7 @@ and all internal links and anchors of what was built are followed (scripts/docs/
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import re
 import runpy
@@ -34,7 +35,11 @@ ELSEWHERE = {
     "CHANGELOG.md": "changelog.md",
 }
 #: Pages below a page, in the order in which they are listed.
-CHILDREN = {"docs/models.md": "docs/models", "docs/environments/README.md": "docs/environments"}
+CHILDREN = {
+    "docs/models.md": "docs/models",
+    "docs/environments/README.md": "docs/environments",
+    "docs/notebooks/README.md": "docs/notebooks",
+}
 _LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s]+)\)")
 _FENCE = re.compile(r"^(```|~~~)")
 _RECORDING = "![Mega-states forming in a maze](aggregation.gif)"
@@ -53,9 +58,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=BUILD / "html", help="default: build/site/html")
     parser.add_argument("--fresh", action="store_true", help="forget what was built before")
     arguments = parser.parse_args()
-    try:
-        import sphinx  # noqa: F401
-    except ModuleNotFoundError:
+    if importlib.util.find_spec("sphinx") is None:
         print('error: the site needs Sphinx: pip install -e ".[docs]"', file=sys.stderr)
         return 1
     if arguments.fresh:
@@ -81,8 +84,13 @@ def main() -> int:
 
 def build(source: Path, out: Path) -> int:
     """Run Sphinx and return its exit code; warnings are errors."""
+    # Kernels of notebooks say on stderr that they listen on this machine.
+    profile = BUILD / "ipython" / "profile_default"
+    profile.mkdir(parents=True, exist_ok=True)
+    (profile / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40\n", "utf-8")
     environment = {
         **os.environ,
+        "IPYTHONDIR": str(BUILD / "ipython"),
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
         "SDL_VIDEODRIVER": "dummy",
         "MPLBACKEND": "Agg",

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-import os
 import re
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -14,9 +11,6 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
 import aggmaze
-from aggmaze.files import atomic_file  # noqa: F401  (says early that the project is not installed)
-
-os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 
 project = "aggmaze"
 author = "The aggmaze developers"
@@ -32,7 +26,8 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["gallery/GALLERY_HEADER.md", "gallery_examples"]
+# What the gallery offers for download beside its pages is no page.
+exclude_patterns = ["gallery_examples", "gallery/*.ipynb", "gallery/*.zip"]
 
 # Single backticks in docstrings are names of the project, where they are names of anything.
 default_role = "py:obj"
@@ -99,6 +94,8 @@ class NamesInPages(SphinxTransform):
 
     def apply(self, **kwargs: Any) -> None:
         """Wrap them in references, which stay what they are where there is none."""
+        if self.env.doc2path(self.env.docname).suffix == ".rst":
+            return  # docstrings say themselves what is a reference
         for literal in list(self.document.findall(nodes.literal)):
             name = _NAME.fullmatch(literal.astext())
             if name is None or isinstance(literal.parent, nodes.reference):
