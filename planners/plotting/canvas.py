@@ -1,14 +1,16 @@
 """Figures without a display, their files, and the colours of numbers.
 
 Figures are plain `matplotlib.figure.Figure` objects, made without pyplot, so that nothing opens a
-window and nothing has to be closed.
+window and nothing has to be closed.  In notebooks they are pyplot's, which are shown below a cell
+and closed by what shows them.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,7 +121,18 @@ def new_figure(width: float, height: float) -> Figure:
 
     # Room for the marks of goals at the edge of a maze.
     arranged = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
-    return Figure(figsize=(width, height), layout=arranged, facecolor="white")
+    make: Callable[..., Figure] = Figure
+    if _in_notebook():
+        from matplotlib import pyplot
+
+        make = pyplot.figure
+    return make(figsize=(width, height), layout=arranged, facecolor="white")
+
+
+def _in_notebook() -> bool:
+    """Return whether a kernel shows figures below a cell: those of pyplot, and no others."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 def sequential(*, low_is_light: bool = True) -> Colormap:
