@@ -528,7 +528,7 @@ def planes_of(
         cut = ", ".join(
             board.coordinate(axis, int(point[axis])) for axis in range(dims) if axis not in plane
         )
-        return [Plane((plane[0], plane[-1]), point, f"at {cut}")]
+        return [Plane((plane[0], plane[-1]), point, cut if board.coordinates else f"at {cut}")]
     places: list[list[int]] = []
     for axis in chosen:
         count = board.grid.shape[axis]

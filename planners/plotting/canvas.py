@@ -93,7 +93,8 @@ def figure_of(drawn: Figure | Axes | Iterable[Axes]) -> Figure:
     if isinstance(each, np.ndarray | list | tuple) and len(each):
         each = np.asarray(each, dtype=object).flat[0]
     if isinstance(each, Axes):
-        each = each.get_figure(root=True) if hasattr(each, "get_subplotspec") else each.figure
+        # Of axes in a subfigure the figure around it.
+        each = each.figure.figure
     if not isinstance(each, Figure):
         raise TypeError(f"expected a Figure, or Axes, got {type(drawn).__name__}")
     return each
@@ -250,7 +251,10 @@ def add_colorbar(
     norm = mappable.norm
     if scale == "rank" and type(norm).__name__ == "RankNorm":
         ticks = np.unique(norm.inverse(np.linspace(0.0, 1.0, 7)))
-        bar.set_ticks(ticks, labels=_told_apart(ticks))
+        words = _told_apart(ticks)
+        # What is the same in 10 digits is one tick, the first.
+        kept = [k for k, word in enumerate(words) if word not in words[:k]]
+        bar.set_ticks(ticks[kept], labels=[words[k] for k in kept])
     return bar
 
 
@@ -273,7 +277,7 @@ def fitted(text: str, inches: float, size: float = 10.0) -> str:
     size : float
         Of the font, in points.
     """
-    return textwrap.fill(text, max(16, int(inches * 72 / (0.58 * size))))
+    return textwrap.fill(text, max(16, int(inches * 72 / (0.53 * size))))
 
 
 def set_title(ax: Axes, title: str | None, size: float = 11.0) -> None:

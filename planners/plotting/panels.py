@@ -40,6 +40,8 @@ _FEWEST_CONTOURED = 8
 _SIDE, _LONGEST_SIDE, _SIDE_OF_MANY = 6.0, 13.8, 2.6
 _MOST_SIGNED = 60
 _MOST_POOLED = 300
+# Of actions: less likely ones have no arrow.
+_LEAST_CHANCE = 0.02
 _STAR: dict[str, Any] = {"marker": "*", "color": GOAL_COLOR, "markeredgecolor": INK_COLOR}
 
 
@@ -467,7 +469,7 @@ class Panels:
         Parameters
         ----------
         policy : ndarray of int, shape (S,), or of float, shape (S, A)
-            Arrows of probabilities are as long as these; the others are of the full length.
+            Arrows of probabilities are longer the likelier the action; others are of full length.
         """
         board = self.board
         step = math.ceil(max(self.nx, self.ny) / MOST_ARROWS)
@@ -484,9 +486,10 @@ class Panels:
         for axes, plane in self.each():
             inside = self.cut(acting, plane)[y, x].astype(bool)
             chances = self.cut(weights, plane)[y, x]
+            arrows: list[NDArray[np.float64]] = []
             for action, direction in enumerate(board.directions):
                 chance = chances[:, action]
-                shown = inside & (chance > 0.02)
+                shown = inside & (chance > _LEAST_CHANCE)
                 if not shown.any():
                     continue
                 flat = direction[list(plane.axes)] * ([1, 1] if board.grid.num_dims > 1 else [1, 0])
@@ -494,23 +497,24 @@ class Panels:
                 if length == 0:
                     self._draw_out_of_plane(axes, action, plane, x[shown], y[shown])
                     continue
-                axes.quiver(
-                    x[shown],
-                    y[shown],
-                    flat[0] / length * chance[shown],
-                    flat[1] / length * chance[shown],
-                    pivot="mid" if policy.ndim == 1 else "tail",
-                    angles="xy",
-                    scale_units="xy",
-                    scale=(1.6 if policy.ndim == 1 else 2.2) / step,
-                    width=0.1 * step,
-                    units="xy",
-                    headwidth=3.2,
-                    headlength=3.2,
-                    headaxislength=3.0,
-                    color=WALL_COLOR,
-                    zorder=4,
-                )
+                moves = np.outer(np.sqrt(chance[shown]), flat / length)
+                arrows.append(np.column_stack([x[shown], y[shown], moves]))
+            if not arrows:
+                continue
+            axes.quiver(
+                *np.concatenate(arrows).T,
+                pivot="mid" if policy.ndim == 1 else "tail",
+                angles="xy",
+                scale_units="xy",
+                scale=(1.6 if policy.ndim == 1 else 2.1) / step,
+                width=(0.1 if policy.ndim == 1 else 0.07) * step,
+                units="xy",
+                headwidth=3.2,
+                headlength=3.2,
+                headaxislength=3.0,
+                color=WALL_COLOR,
+                zorder=4,
+            )
 
     def _draw_out_of_plane(
         self, axes: Axes, action: int, plane: Plane, x: NDArray[Any], y: NDArray[Any]

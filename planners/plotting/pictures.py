@@ -320,7 +320,8 @@ def plot_policy(
         one.plot(actions, "o" if len(actions) <= _MOST_WRITTEN else ",", color=CURVES[0])
         names: Any = model.action_names or range(model.num_actions)
         one.set_yticks(range(model.num_actions), [short(name) for name in names])
-        one.set(xlabel="state", ylabel="action", title=title or "")
+        one.set(xlabel="state", ylabel="action")
+        set_title(one, title)
         return one
     chosen = _checked_policy(policy, board)
     assert chosen is not None
@@ -964,6 +965,7 @@ def _draw_table(
     ax.set_yticks(range(actions), [short(name) for name in names])
     if count <= MOST_ARROWS and model.state_names:
         ax.set_xticks(range(count), [short(n) for n in model.state_names], rotation=45, ha="right")
-    ax.set(xlabel="state", ylabel="action", title=title or "")
+    ax.set(xlabel="state", ylabel="action")
+    set_title(ax, title)
     add_colorbar(image, [ax], label, scale=scale)
     return ax
