@@ -47,7 +47,10 @@ def broken(folder: Path) -> Iterator[str]:
         If there is no page at all.
     """
     folder = folder.resolve()
-    pages = {path: _Page(path) for path in sorted(folder.rglob("*.html"))}
+    # Below _static there are templates of the theme, and pages that stand by themselves.
+    static = folder / "_static"
+    found_pages = [p for p in sorted(folder.rglob("*.html")) if not p.is_relative_to(static)]
+    pages = {path: _Page(path) for path in found_pages}
     if not pages:
         raise ValueError(f"there are no pages in {folder}")
     for path, page in pages.items():
