@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 # Seconds before anything is shown, between updates on a terminal, and between lines elsewhere.
-_SHOW_AFTER = 1.0
+_SHOW_AFTER = 0.5
 _UPDATE_EVERY = 0.5
 _LINE_EVERY = 10.0
 
