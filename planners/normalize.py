@@ -25,7 +25,7 @@ def normalized(
     *,
     objective: Objective | None = None,
 ) -> tuple[Model, float]:
-    """Return the model with its costs scaled so that max |V*| is a given number, and the scale.
+    """Return the model with its costs scaled so that ``max |V*|`` is a given number, and the scale.
 
     Chen et al., "An Adaptive State Aggregation Algorithm for Markov Decision Processes", section
     "Benchmarks and parameters", scale to 100.

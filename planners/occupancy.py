@@ -2,7 +2,7 @@
 
 The expected discounted number of visits ``d`` from the start distribution ``mu`` satisfies
 ``d = mu + gamma P_pi' d`` over the states that are not terminal.  It is the other side of the value
-of a policy: ``sum_s d(s) c(s, pi(s)) = sum_s mu(s) V_pi(s)``.  The equations are the transposed ones
+of a policy: ``sum_s d(s) c(s, pi(s)) = sum_s mu(s) V_pi(s)``.  The equations are those transposed
 of `planners.evaluation`, restricted to the states that are ever reached: solved by factors, which
 do not fill in where each state has one successor, and of more than 100,000 states by BiCGSTAB.
 """

@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -178,6 +179,14 @@ def ensure(extras: str) -> Path:
 
 def _python() -> Path:
     return VENV / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+
+def command(name: str) -> str:
+    """Return how to call a command of .venv, as typed in the folder where this was called."""
+    path = _python().parent / name
+    with contextlib.suppress(ValueError):  # somewhere else
+        path = path.relative_to(Path.cwd())
+    return shlex.quote(str(path))
 
 
 def _key() -> str:

@@ -10,7 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
+import numpy as np
 import pytest
+from PIL import Image
+
+import planners
+from aggmaze import MoveMDP
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 
@@ -70,7 +76,7 @@ def test_a_command_that_fails_shows_what_it_printed(
     [
         (["--out", "a", "--out", "b"], "--out is given 2 times"),
         (["--nothing"], "unrecognized arguments: --nothing"),
-        (["--out", "file/below"], "cannot make the folder for the pictures"),
+        (["--out", "file/below"], "cannot make the folder for the picture"),
     ],
 )
 def test_wrong_command_lines(arguments: list[str], message: str, tmp_path: Path) -> None:
@@ -86,6 +92,50 @@ def test_wrong_command_lines(arguments: list[str], message: str, tmp_path: Path)
     assert re.fullmatch(r"error: .*; see quickstart.py --help\n", done.stderr)
     assert message in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_first_minute(tmp_path: Path) -> None:
+    """What the quickstart prints is so, by value iteration written down here."""
+    done = subprocess.run(
+        [sys.executable, SCRIPTS / "quickstart.py", "--in-venv", "--out", tmp_path],
+        cwd=SCRIPTS.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    places = [done.stdout.index(f"\n{number}. ") for number in (1, 2, 3)]
+    assert places == sorted(places)
+
+    rows: dict[str, list[float]] = {}
+    for words in re.findall(r"^ {5}(error after sweeps|\S.*?) {2,}([\d. ]+)$", done.stdout, re.M):
+        rows.setdefault(words[0], []).extend(map(float, words[1].split()))
+    sweeps = [int(x) for x in rows["error after sweeps"]]
+    ours, theirs = rows["aggregation"], rows["value iteration"]
+    assert len(sweeps) == len(ours)
+
+    model, _ = planners.normalized(gym.make("TerrainMaze-v0", shape=(50, 50)), 0.95)
+    assert isinstance(model, MoveMDP)
+    exact = planners.solve(model, gamma=0.95, method="policy_iteration").require().values
+    V, errors = np.zeros(model.num_states), {}
+    costs, follow = np.asarray(model.move_costs), np.asarray(model.successors)
+    for x in range(1, max(sweeps) + 1):
+        V = np.where(model.terminal, 0.0, np.min(costs + 0.95 * V[follow], axis=1))
+        errors[x] = np.abs(V - exact).max()
+    assert theirs[: len(sweeps)] == pytest.approx([errors[x] for x in sweeps], rel=6e-3)
+    # Aggregation is ahead in the beginning, and held in the end.
+    assert ours[sweeps.index(10)] < 0.9 * errors[10]
+    assert ours[-1] > 2 * errors[sweeps[-1]]
+    since = int(re.search(r"is ahead from sweep (\d+) on", done.stdout)[1])  # type: ignore[index]
+    assert 20 < since <= 60
+
+    with Image.open(tmp_path / "aggregation.gif") as picture:
+        assert picture.n_frames > 30  # type: ignore[attr-defined]
+        assert picture.width > 600
+    command = done.stdout.splitlines()[-1].split()
+    assert command[1:3] == ["watch", "TerrainMaze-v0"]
+    assert Path(command[0]).name == "aggmaze"
+    assert Path(command[0]).parts[0] == ".venv"
 
 
 def check_truth(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -115,7 +115,7 @@ def compare_command(
                 raise ValueError(f"the model file {source!r} would be overwritten by {path}")
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     # Before the environment, which may take long to make.
-    if isinstance(asked.get("objective"), Discounted) or "gammas" in asked:
+    if isinstance(asked.get("objective"), Discounted) or set(asked.get("gammas", ())) - {1.0}:
         for name in names or ():
             check_method(name, options.get(name, {}))
     model = model_of(opened(source, settings or []))

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from planners.cli import compare, convert, play, reproduce, solve
+from planners.cli import compare, convert, play, reproduce, solve, watch
 from planners.cli.app import OneValueCommand, app, complain
 from planners.cli.listing import list_command
 
@@ -18,6 +18,7 @@ from planners.cli.listing import list_command
 for name, command, epilog in (
     ("solve", solve.solve_command, solve.EPILOG),
     ("compare", compare.compare_command, compare.EPILOG),
+    ("watch", watch.watch_command, watch.EPILOG),
     ("play", play.play_command, play.EPILOG),
     ("convert", convert.convert_command, convert.EPILOG),
     ("reproduce", reproduce.reproduce_command, reproduce.EPILOG),

@@ -48,7 +48,7 @@ def reproduce_command(
     """Repeat the paper's experiments, and print our numbers beside the published ones."""
     # Here, since no other command needs them.
     from planners.experiments import EXPERIMENTS
-    from planners.experiments.reporting.report import section_lines
+    from planners.experiments.reporting.report import opening_lines, section_lines
     from planners.experiments.reproduce import reproduce
     from planners.experiments.running.progress import ProgressBar
     from planners.experiments.running.runner import dask_cluster, process_pool
@@ -79,9 +79,9 @@ def reproduce_command(
             workers=words,
             run=run,
         )
-    for section in made.sections:
-        for text in section_lines(section):
-            out.print(text, markup=False, highlight=False, soft_wrap=True)
+    lines = opening_lines(made.sections, scale)
+    for text in [*lines, *(line for s in made.sections for line in section_lines(s))]:
+        out.print(text, markup=False, highlight=False, soft_wrap=True)
     for page in made.pages:
         out.print(f"report in {page}", highlight=False, soft_wrap=True)
     failures = made.completed.failures

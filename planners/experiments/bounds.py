@@ -31,7 +31,7 @@ from planners.evaluation import evaluate
 from planners.experiments import mazes
 from planners.experiments.algorithm3 import seeds
 from planners.experiments.mazes import KINDS, Maze
-from planners.experiments.reporting import figures
+from planners.experiments.reporting import figures, verdicts
 from planners.experiments.reporting.report import size_words
 from planners.experiments.study import (
     Configuration,
@@ -54,6 +54,26 @@ PROPOSITION_1 = "Proposition 1"
 PROPOSITION_2_PRINTED = "Proposition 2, as printed"
 PROPOSITION_2_PROVED = "Proposition 2, as its proof needs it"
 PROPOSITION_3 = "Proposition 3"
+
+#: What the bounds say.
+CLAIMS = {
+    THEOREM_1: "Theorem 1: with steps that vanish, errors are at most 2 epsilon / (1-gamma).",
+    PROPOSITION_1: (
+        "Proposition 1: with given mega-states, errors are at most e / (1-gamma), and policies "
+        "lose at most 2 gamma e / (1-gamma)^2."
+    ),
+    PROPOSITION_2_PRINTED: (
+        "Proposition 2, as printed: with constant steps below epsilon / ((1-gamma) a), errors are "
+        "at most 3 epsilon / (1-gamma)."
+    ),
+    PROPOSITION_2_PROVED: (
+        "Proposition 2, as its proof needs it: the same with steps of epsilon (1-gamma) / (4 a)."
+    ),
+    PROPOSITION_3: (
+        "Proposition 3: with steps of t^-beta, errors are at most 3 epsilon / (1-gamma) from soon "
+        "on."
+    ),
+}
 
 # Below 1 / epsilon and (1-gamma) alike, so that both conditions of Proposition 2 say something.
 GAMMA = 0.9
@@ -224,6 +244,8 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
     groups = grouped(runs, lambda about: (about["claim"], str(about["step_size"]), about["kind"]))
     rows: list[list[Any]] = []
     panels: dict[str, list[tuple[str, Sequence[float], Sequence[float]]]] = {}
+    ratios_of: dict[str, dict[str, float | None]] = {}
+    rises_of: dict[str, dict[str, float]] = {}
     for (claim, step, kind), group in groups.items():
         marks = group[0].values["iterations"]
         if claim == PROPOSITION_1:
@@ -232,6 +254,7 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
                 curve = np.max(by_run, axis=0).tolist()
                 panels.setdefault(claim, []).append((f"{quantity}, {kind}", marks, curve))
                 ratio = curve[-1]
+                ratios_of.setdefault(claim, {})[f"{quantity}, {kind}"] = ratio
                 row = [f"{claim}: {quantity}", step, kind, len(group), marks[-1]]
                 rows.append([*row, ratio, ratio <= 1, None, None])
             continue
@@ -243,6 +266,8 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
         ratio = max(late) / bound if None not in late else None
         rise = max(r.values["largest_rise"] for r in group) / args.epsilon
         settled = group[0].values["settled"]
+        ratios_of.setdefault(claim, {})[label] = ratio
+        rises_of.setdefault(claim, {})[label] = rise
         held = None if ratio is None else ratio <= 1
         rows.append([claim, _shown(step), kind, len(group), settled, ratio, held, rise, rise <= 1])
     size = size_words(args.shape)
@@ -267,6 +292,7 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
         "shorter. The rise is what an aggregated phase adds to the error, which the proofs bound "
         "by epsilon once steps are small; the largest of the whole run is shown, with steps that "
         "are not small yet.",
+        num_keys=3,
     )
     pictures = []
     if panels:
@@ -286,6 +312,13 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
         ],
         [table],
         pictures,
+        [
+            verdicts.bound(
+                words, ratios_of.get(claim, {}), rises_of.get(claim, {}), num_runs=args.repetitions
+            )
+            for claim, words in CLAIMS.items()
+        ],
+        (f"mazes of {size}, {args.repetitions} runs of each", "the paper measures none of this"),
     )
 
 

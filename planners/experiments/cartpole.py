@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from aggmaze.cartpole import Cells, Physics, cartpole_model
 from planners.experiments.algorithm3 import STEPS, seeds
-from planners.experiments.reporting import figures
+from planners.experiments.reporting import figures, verdicts
 from planners.experiments.reporting.report import size_words
 from planners.experiments.reporting.statistics import Estimate, estimate
 from planners.experiments.study import (
@@ -56,12 +56,13 @@ BALANCED = 195.0
 _RESOLUTION = 4
 
 SWEEPS = "value iteration"
+ONE_GLOBAL, NO_GLOBAL = "aggregation, 1 global", "aggregation, no global"
 #: Global iterations of each method, None for value iteration.
 METHODS: dict[str, int | None] = {
     SWEEPS: None,
-    "aggregation, 1 global": 1,
+    ONE_GLOBAL: 1,
     "aggregation, 2 global": 2,
-    "aggregation, no global": 0,
+    NO_GLOBAL: 0,
 }
 
 
@@ -202,6 +203,7 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
     groups = grouped(runs, lambda about: (tuple(about["bins"]), about["method"]))
     shown = [x for x in (1, 2, 3, 4, 5, 6, 8, 10, 12) if x <= args.num_sweeps]
     rows: list[list[Any]] = []
+    until: dict[str, dict[str, tuple[Estimate | None, int, int]]] = {}
     panels: dict[str, dict[str, tuple[list[float], list[Estimate]]]] = {}
     for (bins, method), group in groups.items():
         if bins not in {tuple(each) for each in args.bins}:
@@ -213,6 +215,7 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
         panels.setdefault(f"{num_cells:,} cells", {})[method] = (x, estimates)
         reached = [r.values["balanced_at"] for r in group if r.values["balanced_at"] is not None]
         balanced = estimate(reached) if reached else None
+        until.setdefault(f"{num_cells:,} cells", {})[method] = (balanced, len(reached), len(group))
         row: list[Any] = [size_words(bins), num_cells, method, len(group), len(reached)]
         row += [None, None] if balanced is None else [balanced.mean, balanced.half_width]
         for at in shown:
@@ -222,6 +225,16 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
     columns += ["updates until then", "updates until then +-"]
     for at in shown:
         columns += [f"at {at} sweeps", f"at {at} sweeps +-"]
+    tried = [
+        (
+            group[0].values["num_cells"],
+            _all_balanced(group),
+            min(r.values["final"] for r in group) >= BALANCED,
+        )
+        for (_, method), group in groups.items()
+        if method == SWEEPS
+    ]
+    none = (None, 0, 0)
     sweep = [
         [
             size_words(bins),
@@ -261,6 +274,7 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
                 f"gamma {GAMMA:g}, epsilon {EPSILON:g}, steps within the phase from 1. Updates "
                 f"until the mean reward over {args.episodes} episodes is first at least "
                 f"{BALANCED:g} of {MAX_STEPS}, the mean over the runs where it is.",
+                num_keys=3,
             ),
             Table(
                 "cartpole_bins",
@@ -281,7 +295,30 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
             ),
         ],
         pictures,
+        [
+            verdicts.fewer_updates(
+                {
+                    cells: (each.get(ONE_GLOBAL, none), each.get(SWEEPS, none))
+                    for cells, each in until.items()
+                }
+            ),
+            verdicts.no_global_needed(
+                {cells: each[NO_GLOBAL][1:] for cells, each in until.items() if NO_GLOBAL in each}
+            ),
+            verdicts.best_at_2000(tried),
+        ],
+        (
+            f"bins of {' and '.join(map(size_words, args.bins))}, {args.repetitions} runs of "
+            f"{args.episodes} episodes",
+            "the paper: about 2,000 and 10,000 cells, runs not told",
+        ),
     )
+
+
+def _all_balanced(group: Sequence[Run]) -> Estimate | None:
+    """Return the updates until balanced, where all runs are at some time."""
+    reached = [r.values["balanced_at"] for r in group]
+    return None if None in reached else estimate(reached)
 
 
 def _mean_and_width(samples: Sequence[float | None]) -> tuple[float | None, float | None]:

@@ -11,6 +11,7 @@ the three count, since what other programs take can only add.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +24,8 @@ from aggmaze.models.model import Model
 from planners.experiments import mazes
 from planners.experiments.algorithm3 import Algorithm3, seeds
 from planners.experiments.mazes import KINDS, Maze
-from planners.experiments.reporting import figures
-from planners.experiments.reporting.report import size_words
+from planners.experiments.reporting import figures, published, verdicts
+from planners.experiments.reporting.report import scale_words, size_words
 from planners.experiments.reporting.statistics import Estimate, estimate
 from planners.experiments.study import (
     Configuration,
@@ -194,6 +195,8 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
                 "in sweeps over all states, below against median seconds.",
             )
         ]
+    pairs = {kind: (each[AGGREGATION], each[SWEEPS]) for kind, each in curves.items()}
+    sizes = (math.prod(args.shape), math.prod(published.EFFICIENCY_SHAPE))
     return Summary(
         [
             "The second table says for how many updates adaptive aggregation is ahead, and from "
@@ -208,6 +211,7 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
                 rows,
                 f"Mazes of {size}. An aggregated iteration is K updates, a small part of a sweep. "
                 "The paper prints no numbers here.",
+                num_keys=2,
             ),
             Table(
                 "efficiency_overtaking",
@@ -221,6 +225,7 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
                 ],
                 overtaking,
                 "Empty where it is not within the sweeps that were made.",
+                num_keys=2,
             ),
             Table(
                 "efficiency_seconds",
@@ -229,9 +234,15 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
                 timing,
                 "Seconds of one thread, without compilation; they differ from run to run.",
                 is_timing=True,
+                num_keys=2,
             ),
         ],
         pictures,
+        [
+            verdicts.ahead_early(pairs, *sizes, Algorithm3().epsilon),
+            verdicts.ahead_late(pairs, *sizes, Algorithm3().epsilon),
+        ],
+        scale_words([args.shape], [published.EFFICIENCY_SHAPE], args.repetitions),
     )
 
 

@@ -8,6 +8,7 @@ it prints.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,8 +17,8 @@ import numpy as np
 from planners.experiments import mazes
 from planners.experiments.algorithm3 import Algorithm3, seeds
 from planners.experiments.mazes import KINDS, Maze
-from planners.experiments.reporting import comparison, figures, published
-from planners.experiments.reporting.report import size_words
+from planners.experiments.reporting import comparison, figures, published, verdicts
+from planners.experiments.reporting.report import scale_words, size_words
 from planners.experiments.reporting.statistics import Estimate
 from planners.experiments.study import (
     Configuration,
@@ -104,22 +105,31 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
         for maze, epsilon, errors, number in rows
     ]
     size = size_words(args.shape)
-    figure = figures.against_epsilon(
-        {
-            kind: [
-                (epsilon, comparison.default(errors))
-                for maze, epsilon, errors, _ in rows
-                if maze in defaults and maze.kind == kind
-            ]
-            for kind in KINDS
-        }
-    )
+    points = {
+        kind: [
+            (epsilon, comparison.default(errors))
+            for maze, epsilon, errors, _ in rows
+            if maze in defaults and maze.kind == kind
+        ]
+        for kind in KINDS
+    }
+    paper = size_words(published.EPSILON_SHAPE)
+    known = {
+        kind: [
+            (epsilon, number)
+            for (each, epsilon), number in published.EPSILON.items()
+            if each == kind
+        ]
+        for kind in KINDS
+    }
+    figure = figures.against_epsilon(points, known, "" if is_same else paper)
     keys = ["kind", "epsilon"]
-    note = f"Mazes of {size}; published (in a table commented out of the source): of 500x500."
+    note = "The published numbers are from a table commented out of the paper's source."
+    other = "" if is_same else paper
     return Summary(
         [],
         [
-            comparison.beside_published("epsilon", TITLE, keys, main, note, is_same=is_same),
+            comparison.beside_published("epsilon", TITLE, keys, main, note, other_size=other),
             comparison.all_conventions(
                 "epsilon_conventions", "All conventions", [*keys, "terrain"], every, is_same=is_same
             ),
@@ -129,10 +139,24 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
                 "epsilon",
                 TITLE,
                 figure,
-                f"Error after 1000 iterations on mazes of {size}; bars are 95 % intervals, dotted "
-                "lines proportional to epsilon.",
+                f"Error after {args.iterations} iterations on mazes of {size}; bars are 95 % "
+                "intervals, dotted lines proportional to epsilon, hollow marks as published, of "
+                f"{paper}.",
             )
         ],
+        [
+            verdicts.proportional(
+                points, math.prod(args.shape), math.prod(published.EPSILON_SHAPE)
+            ),
+            verdicts.printed(
+                "The errors by epsilon are those of the table that the paper's source leaves "
+                "commented out.",
+                main,
+                len(published.EPSILON),
+                is_same=is_same,
+            ),
+        ],
+        scale_words([args.shape], [published.EPSILON_SHAPE], args.repetitions),
     )
 
 

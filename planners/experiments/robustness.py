@@ -8,6 +8,7 @@ anew at each backup.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,8 +17,8 @@ import numpy as np
 from planners.experiments import mazes
 from planners.experiments.algorithm3 import DEFAULT_STEPS, STEPS, Algorithm3, seeds
 from planners.experiments.mazes import KINDS, Maze
-from planners.experiments.reporting import comparison, figures, published
-from planners.experiments.reporting.report import size_words
+from planners.experiments.reporting import comparison, figures, published, verdicts
+from planners.experiments.reporting.report import scale_words, size_words
 from planners.experiments.reporting.statistics import Estimate
 from planners.experiments.study import (
     Configuration,
@@ -114,6 +115,8 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
             number = published.ROBUSTNESS.get((kind, p, sigma))
             rows.append((noise, kind, p, sigma, errors, number))
     size = size_words(args.shape)
+    paper = size_words(published.ROBUSTNESS_SHAPE)
+    other = "" if is_same else paper
     figure = figures.robustness(
         {
             (kind, p): [
@@ -123,7 +126,23 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
             ]
             for kind in KINDS
             for p in args.ps
-        }
+        },
+        other,
+    )
+    by_sigma = {
+        (kind, p): [
+            (sigma, comparison.default(errors))
+            for noise, each, at, sigma, errors, _ in rows
+            if (noise, each, at) == ("once", kind, p)
+        ]
+        for kind in KINDS
+        for p in args.ps
+    }
+    quiet = {
+        about: points[0][1] for about, points in by_sigma.items() if points and points[0][0] == 0.0
+    }
+    small = verdicts.too_small(
+        math.prod(args.shape), Algorithm3().epsilon, math.prod(published.ROBUSTNESS_SHAPE)
     )
     keys = ["kind", "p", "sigma"]
     once, fresh = (
@@ -134,11 +153,10 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
         ]
         for noise in NOISES
     )
-    note = f"Mazes of {size}; published: of 500x500."
     return Summary(
         [],
         [
-            comparison.beside_published("robustness", TITLE, keys, once, note, is_same=is_same),
+            comparison.beside_published("robustness", TITLE, keys, once, other_size=other),
             comparison.all_conventions(
                 "robustness_conventions", "All conventions", keys, once, is_same=is_same
             ),
@@ -151,10 +169,21 @@ def summarize(args: Args, runs: list[Run]) -> Summary:
                 "robustness",
                 TITLE,
                 figure,
-                f"Error on mazes of {size}; bars are 95 % intervals, hollow: as published, of "
-                "500x500.",
+                f"Error against the size of the noise, on mazes of {size}; bars are 95 % "
+                f"intervals, hollow marks as published, of {paper}.",
             )
         ],
+        [
+            verdicts.bears_slip(quiet, small),
+            verdicts.bears_noise(by_sigma, Algorithm3().gamma, small),
+            verdicts.printed(
+                "The errors under slip and noise are those printed.",
+                once,
+                len(published.ROBUSTNESS),
+                is_same=is_same,
+            ),
+        ],
+        scale_words([args.shape], [published.ROBUSTNESS_SHAPE], args.repetitions),
     )
 
 

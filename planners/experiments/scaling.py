@@ -11,8 +11,8 @@ import numpy as np
 from planners.experiments import mazes
 from planners.experiments.algorithm3 import Algorithm3, seeds
 from planners.experiments.mazes import KINDS, Maze
-from planners.experiments.reporting import comparison, figures
-from planners.experiments.reporting.report import size_words
+from planners.experiments.reporting import comparison, figures, verdicts
+from planners.experiments.reporting.report import scale_words, size_words
 from planners.experiments.reporting.statistics import Estimate
 from planners.experiments.study import (
     Configuration,
@@ -72,26 +72,39 @@ def work(configuration: Configuration) -> float:
 
 
 def experiment(
-    name: str, title: str, published: Mapping[Any, Estimate], scales: Mapping[str, Args]
+    name: str,
+    title: str,
+    claim: str,
+    published: Mapping[Any, Estimate],
+    scales: Mapping[str, Args],
 ) -> Experiment:
     """Return a study of scaling as an experiment.
 
     Parameters
     ----------
     name, title : str
+    claim : str
+        What the paper says of the error.
     published : dict
         Published errors by kind and shape.
     scales : dict of Args
     """
 
     def summarize(args: Args, runs: list[Run]) -> Summary:
-        return _summary(name, title, published, runs)
+        return _summary(name, title, claim, published, args, runs)
 
     return Experiment(name, title, scales, configurations, run, work, summarize)
 
 
-def _summary(name: str, title: str, published: Mapping[Any, Estimate], runs: list[Run]) -> Summary:
-    """Return the two tables and the figure."""
+def _summary(
+    name: str,
+    title: str,
+    claim: str,
+    published: Mapping[Any, Estimate],
+    args: Args,
+    runs: list[Run],
+) -> Summary:
+    """Return the two tables, the figure and the verdicts."""
     rows: list[tuple[Maze, comparison.Errors, Estimate | None]] = [
         (
             maze,
@@ -109,24 +122,24 @@ def _summary(name: str, title: str, published: Mapping[Any, Estimate], runs: lis
         ([maze.kind, size_words(maze.shape), maze.terrain], errors, number)
         for maze, errors, number in rows
     ]
-    figure = figures.scaling(
-        {
-            kind: [
-                (maze.num_states, comparison.default(errors))
-                for maze, errors, _ in by_default
-                if maze.kind == kind
-            ]
-            for kind in KINDS
-        },
-        {
-            kind: [
-                (int(np.prod(shape)), number)
-                for (each, shape), number in published.items()
-                if each == kind
-            ]
-            for kind in KINDS
-        },
-    )
+    points = {
+        kind: [
+            (maze.num_states, comparison.default(errors))
+            for maze, errors, _ in by_default
+            if maze.kind == kind
+        ]
+        for kind in KINDS
+    }
+    known = {
+        kind: [
+            (int(np.prod(shape)), number)
+            for (each, shape), number in published.items()
+            if each == kind
+        ]
+        for kind in KINDS
+    }
+    figure = figures.scaling(points, known)
+    paper = list(dict.fromkeys(shape for _, shape in published))
     return Summary(
         [],
         [
@@ -135,5 +148,18 @@ def _summary(name: str, title: str, published: Mapping[Any, Estimate], runs: lis
                 f"{name}_conventions", "All conventions", [*keys, "terrain"], every
             ),
         ],
-        [Picture(name, title, figure, "Bars are 95 % intervals; hollow: as published.")],
+        [
+            Picture(
+                name,
+                title,
+                figure,
+                f"Error after {args.iterations} iterations against positions; bars are 95 % "
+                "intervals, hollow marks as published.",
+            )
+        ],
+        [
+            verdicts.no_growth(claim, points, known),
+            verdicts.printed(f"{title}: the errors are those printed.", main, len(published)),
+        ],
+        scale_words(args.shapes, paper, args.repetitions),
     )

@@ -12,6 +12,7 @@ from planners.experiments.scaling import Args
 EXPERIMENT = scaling.experiment(
     "scaling_2d",
     "Scaling in two dimensions",
+    "The error does not grow with the maze.",
     published.SCALING_2D,
     {
         "small": Args(shapes=((30, 30), (100, 100)), repetitions=4, most_states=10_000),

@@ -13,6 +13,7 @@ from planners.experiments.scaling import Args
 EXPERIMENT = scaling.experiment(
     "scaling_nd",
     "Scaling in dimension",
+    "More dimensions do not substantially change the error.",
     published.SCALING_ND,
     {
         "small": Args(shapes=((10,) * 3, (10,) * 4), repetitions=4, most_states=10_000),

@@ -66,6 +66,8 @@ class Table:
         Whether the report shows it folded up.
     is_timing : bool
         Whether it holds seconds, which differ from run to run.
+    num_keys : int
+        First columns that say what a row is about.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Table:
     note: str = ""
     is_detail: bool = False
     is_timing: bool = False
+    num_keys: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,13 +90,54 @@ class Picture:
     note: str = ""
 
 
+HOLDS, HOLDS_IN_PART, FAILS, NOT_TESTED = ANSWERS = (
+    "holds",
+    "holds in part",
+    "does not hold",
+    "not tested at this scale",
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the runs say of a claim of the paper.
+
+    Parameters
+    ----------
+    claim : str
+        In a sentence.
+    answer : str
+        One of `ANSWERS`.
+    evidence : str
+        The numbers that it rests on, in a line; why, where the claim is not tested.
+    """
+
+    claim: str
+    answer: str
+    evidence: str
+
+
 @dataclass(frozen=True)
 class Summary:
-    """What the report says of an experiment: texts, tables and figures."""
+    """What the report says of an experiment.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        Paragraphs.
+    tables : sequence of Table
+    pictures : sequence of Picture
+    verdicts : sequence of Verdict
+        On the claims of the paper that the experiment is about.
+    scale : (str, str)
+        The size of the runs, and what there is to say of the paper's; told in every caption.
+    """
 
     texts: Sequence[str]
     tables: Sequence[Table]
     pictures: Sequence[Picture]
+    verdicts: Sequence[Verdict] = ()
+    scale: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ One call draws one picture, into a figure of its own or into axes that are given
 
 All functions take what was solved first, an environment, a model or a layout, and return
 `matplotlib.axes.Axes`, or an array of them where there are several panels (mazes of more than two
-dimensions, Taxi).  ``ax=`` says where to draw.  Nothing goes through pyplot: a figure needs no
+dimensions, Taxi).  ``ax=`` says where to draw.  Only notebooks go through pyplot: a figure needs no
 display, and `save_figure` writes it.
 
 ========================= ============================================================

@@ -193,7 +193,9 @@ def board_of(source: Any) -> Board | None:
             return _board_of_layout(inner.layout)
         if isinstance(getattr(inner, "cells", None), Cells):
             problem = getattr(inner, "_problem", None) or getattr(inner, "_physics", None)
-            return _board_of_cells(inner.cells, problem, as_model(source))
+            board = _board_of_cells(inner.cells, problem, as_model(source))
+            names = tuple(inner.action_name(k) for k in range(len(board.action_names)))
+            return replace(board, action_names=names)
         try:
             model = as_model(source)
         except NoModelError:
@@ -265,7 +267,7 @@ def _action_names(model: Model) -> tuple[str, ...]:
 
 
 def _rows_from_above(
-    shape: tuple[int, int], model: Model, signs: dict[str, NDArray[np.bool_]]
+    shape: tuple[int, int], model: Model, table: Any, signs: dict[str, NDArray[np.bool_]]
 ) -> Board:
     """Return the board of a grid that counts its rows from above, as Gymnasium's do.
 
@@ -274,6 +276,8 @@ def _rows_from_above(
     shape : pair of int
         Rows and columns; states go along the rows.
     model : Model
+    table : mapping
+        The ``P`` of the environment.
     signs : dict of str to ndarray of bool, shape (rows, columns)
         What marks which cells.
     """
@@ -281,10 +285,13 @@ def _rows_from_above(
     grid = Grid((columns, rows))
     x, y = grid.coords(np.arange(grid.num_states)).T
     states = (rows - 1 - y) * columns + x
+    ended = np.asarray(model.terminal)[: rows * columns] | _ended(table, rows * columns)
+    if "G" not in signs:
+        signs = {"G": ended, **signs}
     code = np.zeros(grid.num_states, dtype=np.uint32)
     for sign, where in signs.items():
         code[where.reshape(-1)[states]] = ord(sign)
-    ends = np.asarray(model.terminal)[states]
+    ends = ended[states]
     layout = None
     if ends.any():
         goals = np.flatnonzero(ends & (code == ord("G")))
@@ -317,7 +324,7 @@ def _frozen_lake(env: Any, model: Model) -> Board | None:
         return None
     letters = letters.astype(str)
     shape = (letters.shape[0], letters.shape[1])
-    return _rows_from_above(shape, model, {sign: letters == sign for sign in "SGHC"})
+    return _rows_from_above(shape, model, env.P, {sign: letters == sign for sign in "SGHC"})
 
 
 def _cliff(env: Any, model: Model) -> Board | None:
@@ -328,15 +335,25 @@ def _cliff(env: Any, model: Model) -> Board | None:
     if math.prod(shape) != model.num_listed_states:
         return None
     rows, columns = int(shape[0]), int(shape[1])
-    terminal = np.asarray(model.terminal)[: rows * columns].reshape(rows, columns)
-    signs = {"G": terminal}
+    signs: dict[str, NDArray[np.bool_]] = {}
     fall = np.asarray(getattr(env, "_cliff", False))
-    if fall.shape == terminal.shape:
+    if fall.shape == (rows, columns):
         signs["C"] = fall.astype(bool)
     initial = np.asarray(model.initial)[: rows * columns].reshape(rows, columns)
     if np.count_nonzero(initial) == 1:
         signs["S"] = initial > 0
-    return _rows_from_above((rows, columns), model, signs)
+    return _rows_from_above((rows, columns), model, env.P, signs)
+
+
+def _ended(table: Any, count: int) -> NDArray[np.bool_]:
+    """Return in which states a step of a Gymnasium ``P`` may end an episode, shape (S,)."""
+    ended = np.zeros(count, dtype=bool)
+    for state in range(count):
+        for outcomes in dict(table[state]).values():
+            for chance, following, _, terminated in outcomes:
+                if terminated and chance > 0:
+                    ended[following] = True
+    return ended
 
 
 def _taxi(env: Any, model: Model) -> Board | None:
@@ -507,6 +524,11 @@ def planes_of(
         chosen = (along,) if isinstance(along, int) else tuple(along)
     if any(axis in plane or not 0 <= axis < dims for axis in chosen):
         raise ValueError(f"along must be axes of {dims} other than {plane}, got {along!r}")
+    if not chosen and dims > 2:
+        cut = ", ".join(
+            board.coordinate(axis, int(point[axis])) for axis in range(dims) if axis not in plane
+        )
+        return [Plane((plane[0], plane[-1]), point, cut if board.coordinates else f"at {cut}")]
     places: list[list[int]] = []
     for axis in chosen:
         count = board.grid.shape[axis]

@@ -1,13 +1,16 @@
 """Figures without a display, their files, and the colours of numbers.
 
 Figures are plain `matplotlib.figure.Figure` objects, made without pyplot, so that nothing opens a
-window and nothing has to be closed.
+window and nothing has to be closed.  In notebooks they are pyplot's, which are shown below a cell
+and closed by what shows them.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import sys
+import textwrap
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_choice
 from aggmaze.files import atomic_file
-from aggmaze.rendering.colors import INK, PATH, VALUES, WALL
+from aggmaze.rendering.colors import AGENT, FLOOR, GOAL, INK, PATH, VALUES, WALL, hex_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,12 +37,8 @@ BEYOND = "#9aa0a6"
 _KNOTS = 257
 
 
-def hexadecimal(color: tuple[int, int, int]) -> str:
-    """Return a colour of `aggmaze.rendering.colors` as matplotlib takes it."""
-    return "#{:02x}{:02x}{:02x}".format(*color)
-
-
-WALL_COLOR, INK_COLOR, PATH_COLOR = map(hexadecimal, (WALL, INK, PATH))
+WALL_COLOR, INK_COLOR, FLOOR_COLOR = map(hex_color, (WALL, INK, FLOOR))
+PATH_COLOR, GOAL_COLOR, AGENT_COLOR = map(hex_color, (PATH, GOAL, AGENT))
 
 
 def check_matplotlib() -> None:
@@ -94,7 +93,8 @@ def figure_of(drawn: Figure | Axes | Iterable[Axes]) -> Figure:
     if isinstance(each, np.ndarray | list | tuple) and len(each):
         each = np.asarray(each, dtype=object).flat[0]
     if isinstance(each, Axes):
-        each = each.get_figure(root=True) if hasattr(each, "get_subplotspec") else each.figure
+        # Of axes in a subfigure the figure around it.
+        each = each.figure.figure
     if not isinstance(each, Figure):
         raise TypeError(f"expected a Figure, or Axes, got {type(drawn).__name__}")
     return each
@@ -122,7 +122,18 @@ def new_figure(width: float, height: float) -> Figure:
 
     # Room for the marks of goals at the edge of a maze.
     arranged = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
-    return Figure(figsize=(width, height), layout=arranged, facecolor="white")
+    make: Callable[..., Figure] = Figure
+    if _in_notebook():
+        from matplotlib import pyplot
+
+        make = pyplot.figure
+    return make(figsize=(width, height), layout=arranged, facecolor="white")
+
+
+def _in_notebook() -> bool:
+    """Return whether a kernel shows figures below a cell: those of pyplot, and no others."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 def sequential(*, low_is_light: bool = True) -> Colormap:
@@ -135,9 +146,9 @@ def sequential(*, low_is_light: bool = True) -> Colormap:
     """
     from matplotlib.colors import LinearSegmentedColormap
 
-    colors = [hexadecimal(color) for color in (VALUES if low_is_light else VALUES[::-1])]
+    colors = [hex_color(color) for color in (VALUES if low_is_light else VALUES[::-1])]
     colours = LinearSegmentedColormap.from_list("values", colors, N=256)
-    return colours.with_extremes(bad=WALL_COLOR, over=BEYOND)
+    return colours.with_extremes(bad=WALL_COLOR, over=BEYOND, under=BEYOND)
 
 
 def as_values(name: str, values: ArrayLike, count: int, what: str) -> NDArray[np.float64]:
@@ -236,9 +247,50 @@ def add_colorbar(
     """
     figure: Any = axes[0].figure
     bar = figure.colorbar(mappable, ax=axes, shrink=0.85, extend=extend)
-    bar.set_label(label)
+    bar.set_label(fitted(label, 0.8 * figure.get_figheight()))
     norm = mappable.norm
     if scale == "rank" and type(norm).__name__ == "RankNorm":
         ticks = np.unique(norm.inverse(np.linspace(0.0, 1.0, 7)))
-        bar.set_ticks(ticks, labels=[f"{tick:.3g}" for tick in ticks])
+        words = _told_apart(ticks)
+        # What is the same in 10 digits is one tick, the first.
+        kept = [k for k, word in enumerate(words) if word not in words[:k]]
+        bar.set_ticks(ticks[kept], labels=[words[k] for k in kept])
     return bar
+
+
+def _told_apart(numbers: NDArray[np.float64]) -> list[str]:
+    """Return numbers in as many digits, up to 10, as it takes to tell each from the next."""
+    for digits in range(3, 11):
+        words = [f"{number:.{digits}g}" for number in numbers]
+        if len({*words}) == len(words):
+            break
+    return words
+
+
+def fitted(text: str, inches: float, size: float = 10.0) -> str:
+    """Break a text into lines that fit a length.
+
+    Parameters
+    ----------
+    text : str
+    inches : float
+    size : float
+        Of the font, in points.
+    """
+    return textwrap.fill(text, max(16, int(inches * 72 / (0.53 * size))))
+
+
+def set_title(ax: Axes, title: str | None, size: float = 11.0) -> None:
+    """Put a title above axes, in as many lines as it takes.
+
+    Parameters
+    ----------
+    ax : Axes
+    title : str, optional
+    size : float
+        Of the font, in points.
+    """
+    if title:
+        width = ax.get_window_extent().width / figure_of(ax).dpi
+        lines = [fitted(line, max(1.1 * width, 2.0), size) for line in title.splitlines()]
+        ax.set_title("\n".join(lines), fontsize=size)

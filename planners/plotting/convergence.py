@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_choice
-from planners.plotting.canvas import CURVES, new_figure
+from planners.plotting.canvas import CURVES, new_figure, set_title
 from planners.record import Progress
 from planners.result import SolveResult
 
@@ -38,7 +38,8 @@ class ErrorTrace:
     Parameters
     ----------
     optimum : SolveResult, or array_like of float, shape (S,)
-        V*, as near as it is known; that of a result is within its bound.
+        V*, as near as it is known.  Smaller errors than the bound of a result, or than rounding,
+        cannot be told, and are noted as that.
 
     Examples
     --------
@@ -54,6 +55,9 @@ class ErrorTrace:
         values = optimum.values if isinstance(optimum, SolveResult) else optimum
         self._optimum = np.asarray(values, dtype=np.float64)
         self._finite = np.isfinite(self._optimum)
+        largest = float(np.abs(self._optimum[self._finite]).max(initial=0.0))
+        known = optimum.bound if isinstance(optimum, SolveResult) else 0.0
+        self._least = max(known, float(np.spacing(max(largest, 1e-300))))
         self._rows: list[tuple[int, int, float, float]] = []
 
     def __call__(self, progress: Progress) -> None:
@@ -65,7 +69,12 @@ class ErrorTrace:
             )
         error = np.abs(values - self._optimum)[self._finite].max(initial=0.0)
         self._rows.append(
-            (progress.iteration, progress.num_updates, progress.seconds, float(error))
+            (
+                progress.iteration,
+                progress.num_updates,
+                progress.seconds,
+                max(float(error), self._least),
+            )
         )
 
     def __len__(self) -> int:
@@ -177,8 +186,7 @@ def plot_convergence(
     ax.grid(which="major", color="#e2e4e8", linewidth=0.8)
     ax.set_axisbelow(True)
     _add_keys(ax, len(named), drawn)
-    if title:
-        ax.set_title(title, fontsize=11)
+    set_title(ax, title)
     return ax
 
 

@@ -19,6 +19,7 @@ from planners.plotting.canvas import (
     new_figure,
     norm_of,
     sequential,
+    set_title,
 )
 from planners.policies import steps_to_terminal
 
@@ -31,6 +32,10 @@ _MOST_LETTERS = 16
 # group of neighbours, of which there are as many as pixels.
 _MOST_BARS = 400
 _MOST_POINTS = 2000
+# Chances below this have no arrow.
+_LEAST_CHANCE = 0.02
+#: What values are, unless that is said.
+COST, RETURN = "cost-to-go (unit of costs)", "return (unit of rewards)"
 #: States of a graph that can still be read.
 MOST_NODES = 60
 
@@ -68,7 +73,7 @@ def draw_bars(
     """
     count = len(values)
     if ax is None:
-        ax = new_figure(min(12.0, max(3.6, 0.4 * count + 1.2)), 3.6).add_subplot()
+        ax = new_figure(min(12.0, max(4.6, 0.4 * count + 1.2)), 3.6).add_subplot()
     finite = np.where(np.isfinite(values), values, np.nan)
     if count <= _MOST_BARS:
         bars = ax.bar(np.arange(count), finite, color=colors, width=0.8 if count < 200 else 1.0)
@@ -91,8 +96,7 @@ def draw_bars(
     ax.set_xlabel("state")
     ax.set_ylabel(label)
     ax.margins(x=0.01, y=0.14)
-    if title:
-        ax.set_title(title, fontsize=11)
+    set_title(ax, title)
     return ax
 
 
@@ -114,7 +118,8 @@ def plot_graph(
     *,
     ax: Axes | None = None,
     title: str | None = None,
-    label: str = "cost-to-go (unit of costs)",
+    label: str | None = None,
+    returns: bool = False,
 ) -> Axes:
     """Draw a small model as a graph: states in columns by their steps to an end, coloured by value.
 
@@ -129,8 +134,10 @@ def plot_graph(
     ax : Axes, optional
         Where to draw; a new figure by default.
     title : str, optional
-    label : str
+    label : str, optional
         What the values are, with their unit.
+    returns : bool
+        Whether to draw minus the values, which are returns.
 
     Returns
     -------
@@ -149,17 +156,22 @@ def plot_graph(
             f"{count:,} states are more than the {MOST_NODES} of a graph that can be read: "
             "plot_values draws them as bars"
         )
+    if returns:
+        array = -array
+    if label is None:
+        label = RETURN if returns else COST
     actions = check_policy(policy, model)
     columns, points = _columns(model, count)
     if ax is None:
-        tallest = max(len(column) for column in columns)
-        size = (max(4.0, 1.25 * len(columns) + 1.8), max(2.6, 0.75 * tallest + 1.0))
+        tallest = 4 if len(columns) < 2 else max(len(column) for column in columns)
+        size = (max(5.4, 1.25 * len(columns) + 1.8), max(3.0, 0.75 * tallest + 1.0))
         ax = new_figure(*size).add_subplot()
     general = model.to_tabular() if isinstance(model, MoveMDP) else model
     transitions = general.transitions.tocoo()
     state, action = np.divmod(transitions.row, general.num_actions)
     usual = (state != transitions.col) & (state < count) & (transitions.col < count)
-    usual &= ~np.asarray(model.terminal)[state]
+    # What hardly ever happens would be most of the picture.
+    usual &= ~np.asarray(model.terminal)[state] & (transitions.data >= _LEAST_CHANCE)
     chosen = np.zeros(len(state), dtype=bool)
     if actions is not None:
         chosen = usual & (action == actions[np.minimum(state, count - 1)])
@@ -184,7 +196,7 @@ def plot_graph(
         points[:, 0],
         points[:, 1],
         c=np.where(np.isfinite(array), array, np.nan),
-        cmap=sequential(),
+        cmap=sequential(low_is_light=not returns),
         norm=norm_of(array, "linear"),
         s=340,
         edgecolors=[INK_COLOR] * count,
@@ -197,10 +209,10 @@ def plot_graph(
         ax.text(x, y, short(name), ha="center", va="center", fontsize=7, zorder=4)
     ax.set(xticks=[], yticks=[])
     ax.margins(0.12)
-    ax.set_xlabel("fewest steps to an end: 0 on the right; terminal states have a thick edge")
+    if np.asarray(model.terminal).any():
+        ax.set_xlabel("ends, with a thick edge, on the right; each column a step farther away")
     add_colorbar(nodes, [ax], label, scale="linear")
-    if title:
-        ax.set_title(title, fontsize=11)
+    set_title(ax, title)
     return ax
 
 

@@ -117,13 +117,13 @@ def plot_result(
     pays = bool(len(finite) and finite.max() <= 0 and finite.min() < 0)
     average = isinstance(result.objective, AverageCost)
     common: dict[str, Any] = {"title": title, **options}
-    if what in ("values", "megastates", "slices", "q_values"):
+    if what in ("values", "megastates", "slices", "q_values", "graph"):
         common.setdefault("returns", pays and not average)
         if average:
             common.setdefault("label", "mean cost of a step (unit of costs)")
     path = None
     if what in ("values", "policy", "path") and model is not None and board is not None:
-        path = _path(result, model, policy, start)
+        path = _path(result, source, model, policy, start)
     if what == "values":
         return plot_values(source, values, policy, path, **common)
     if what == "policy":
@@ -151,7 +151,7 @@ def plot_result(
     return draw(source, table, **common)
 
 
-def _path(result: SolveResult, model: Any, policy: Any, start: int | None) -> Any:
+def _path(result: SolveResult, source: Any, model: Any, policy: Any, start: int | None) -> Any:
     if isinstance(result.objective, FiniteHorizon):
         return None
     first = int(np.argmax(model.initial)) if start is None else start
@@ -159,8 +159,20 @@ def _path(result: SolveResult, model: Any, policy: Any, start: int | None) -> An
     full = np.zeros(model.num_states, dtype=np.int64)
     full[: len(policy)] = policy
     path = greedy_path(model, full, first)
-    # The end that a model adds behind its listed states is nowhere.
-    return path[path < model.num_listed_states]
+    if path[-1] < model.num_listed_states:
+        return path
+    # The end that a model adds behind its listed states is where an episode ended.
+    end = _ended_in(source, int(path[-2]), int(full[path[-2]]))
+    return path[:-1] if end is None else np.append(path[:-1], end)
+
+
+def _ended_in(source: Any, state: int, action: int) -> int | None:
+    """Return the state in which a step most likely ends an episode, of a Gymnasium ``P``."""
+    table: Any = getattr(source.unwrapped, "P", None) if isinstance(source, gym.Env) else None
+    if table is None:
+        return None
+    ends = [(chance, following) for chance, following, _, over in table[state][action] if over]
+    return max(ends)[1] if ends else None
 
 
 def _title(result: SolveResult, source: Any) -> str:

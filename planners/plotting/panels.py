@@ -10,16 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.layouts.layout import open_passages
-from aggmaze.rendering.colors import AGENT, SIGNED
+from aggmaze.rendering.colors import SIGNED
 from aggmaze.rendering.raster import GROUNDS
 from planners.plotting.boards import Board, Plane
 from planners.plotting.canvas import (
+    AGENT_COLOR,
     FILE_DPI,
+    GOAL_COLOR,
     INK_COLOR,
     PATH_COLOR,
     WALL_COLOR,
-    hexadecimal,
     new_figure,
+    set_title,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +39,10 @@ _FEWEST_CONTOURED = 8
 # Sides of a figure, in inches.
 _SIDE, _LONGEST_SIDE, _SIDE_OF_MANY = 6.0, 13.8, 2.6
 _MOST_SIGNED = 60
-_STAR: dict[str, Any] = {"marker": "*", "color": "white", "markeredgecolor": INK_COLOR}
+_MOST_POOLED = 300
+# Of actions: less likely ones have no arrow.
+_LEAST_CHANCE = 0.02
+_STAR: dict[str, Any] = {"marker": "*", "color": GOAL_COLOR, "markeredgecolor": INK_COLOR}
 
 
 class Panels:
@@ -70,17 +75,22 @@ class Panels:
         self.has_walls = walls and board.layout is not None and self._any_wall(planes[0].axes)
         self.own = ax is None
         self.figure: Any
+        # Large figures are looked at from farther away.
+        self.zoom = 1.0
         if ax is None:
             self.figure, self.axes = self._new(title)
         else:
             self.axes = _given(ax, len(planes))
             self.figure = self.axes[0].figure
-            if title:
+            if title and len(planes) > 1:
                 self.axes[0].set_title(title)
         self.missing = board.missing()
         for axes, plane in zip(self.axes, planes, strict=True):
             if len(planes) > 1:
-                axes.set_title(plane.title, fontsize=9)
+                set_title(axes, plane.title, 9)
+            else:
+                # Where the rest of the axes are cut.
+                set_title(axes, "\n".join(filter(None, (title, plane.title))), 11 * self.zoom)
             axes.set_xlim(-0.5, self.nx - 0.5)
             axes.set_ylim(-0.5, self.ny - 0.5)
         self._set_ticks()
@@ -115,14 +125,12 @@ class Panels:
         shape = (self.nx, self.ny) if self._is_square() else (1, 1)
         scale = side / max(shape)
         width = columns * max(1.2, shape[0] * scale) + 1.6
-        height = rows * max(1.0, shape[1] * scale) + 0.7
+        height = max(2.6, rows * max(1.0, shape[1] * scale) + 0.7)
+        self.zoom = math.sqrt(side / _SIDE) if count == 1 else 1.0
         figure = new_figure(width, height)
         axes = [figure.add_subplot(rows, columns, index + 1) for index in range(count)]
-        if title:
-            if count == 1:
-                axes[0].set_title(title, fontsize=11)
-            else:
-                figure.suptitle(title, fontsize=11)
+        if title and count > 1:
+            figure.suptitle(title, fontsize=11)
         return figure, axes
 
     def _is_square(self) -> bool:
@@ -153,7 +161,10 @@ class Panels:
                 setting(
                     (numbers - origin) / step, labels=[f"{number + 0.0:.6g}" for number in numbers]
                 )
-                (axes.set_xlabel if low else axes.set_ylabel)(board.axis_name(axis))
+                (axes.set_xlabel if low else axes.set_ylabel)(
+                    board.axis_name(axis), fontsize=10 * self.zoom
+                )
+                axes.tick_params(labelsize=9.5 * self.zoom)
             if many:
                 axes.tick_params(labelsize=7)
                 axes.label_outer()
@@ -185,7 +196,15 @@ class Panels:
         box = self.axes[0].get_window_extent()
         return 72 / self.figure.dpi * float(min(box.width / self.nx, box.height / self.ny))
 
-    def colour(self, laid: NDArray[Any], cmap: Any, norm: Any, *, borders: bool = False) -> Any:
+    def colour(
+        self,
+        laid: NDArray[Any],
+        cmap: Any,
+        norm: Any,
+        *,
+        borders: bool = False,
+        pooled: bool = False,
+    ) -> Any:
         """Colour the cells of all panels, and draw walls; return what a colour bar is made of.
 
         Parameters
@@ -196,24 +215,30 @@ class Panels:
             Of matplotlib.
         borders : bool
             Whether to draw a line where numbers of neighbours differ.
+        pooled : bool
+            Whether, of more than 300 cells a side, the largest number of a few neighbours is
+            drawn for all of them, so that what is thin can be seen.
         """
         from matplotlib.cm import ScalarMappable
 
         numbers = np.ma.masked_array(laid, self.missing | np.isnan(laid))
         pixels = self._wall_pixels()
+        sharp = self.pixels_per_cell() >= 2
         for axes, plane in self.each():
             cells = np.ma.masked_array(
                 self.cut(numbers.filled(0), plane), self.cut(np.ma.getmaskarray(numbers), plane)
             )
-            if pixels == 0:
+            step = math.ceil(max(self.nx, self.ny) / _MOST_POOLED) if pooled else 1
+            if pixels == 0 or step > 1:
+                cells = _pooled(cells, step, norm.vmax)
                 axes.imshow(
                     cells,
                     cmap=cmap,
                     norm=norm,
                     origin="lower",
-                    extent=(-0.5, self.nx - 0.5, -0.5, self.ny - 0.5),
-                    # Nothing is between two mega-states.
-                    interpolation="nearest" if borders else None,
+                    extent=(-0.5, cells.shape[1] * step - 0.5, -0.5, cells.shape[0] * step - 0.5),
+                    # Nothing is between two cells, unless a pixel has to show several.
+                    interpolation="nearest" if borders or sharp else "antialiased",
                 )
             else:
                 self._draw_mesh(axes, plane, cmap(norm(cells)), pixels)
@@ -389,7 +414,7 @@ class Panels:
 
     def _draw_star(self, axes: Axes, x: ArrayLike, y: ArrayLike) -> None:
         """Draw what marks a goal, or goals: white with a dark edge, seen on every colour."""
-        size = float(np.clip(1.1 * self.points_per_cell(), 9, 17))
+        size = self.zoom * float(np.clip(1.1 * self.points_per_cell(), 11, 17))
         if len(self.planes) > 1:
             size = min(size, 11)
         axes.plot(
@@ -445,7 +470,7 @@ class Panels:
         Parameters
         ----------
         policy : ndarray of int, shape (S,), or of float, shape (S, A)
-            Arrows of probabilities are as long as these; the others are of the full length.
+            Arrows of probabilities are longer the likelier the action; others are of full length.
         """
         board = self.board
         step = math.ceil(max(self.nx, self.ny) / MOST_ARROWS)
@@ -462,9 +487,10 @@ class Panels:
         for axes, plane in self.each():
             inside = self.cut(acting, plane)[y, x].astype(bool)
             chances = self.cut(weights, plane)[y, x]
+            arrows: list[NDArray[np.float64]] = []
             for action, direction in enumerate(board.directions):
                 chance = chances[:, action]
-                shown = inside & (chance > 0.02)
+                shown = inside & (chance > _LEAST_CHANCE)
                 if not shown.any():
                     continue
                 flat = direction[list(plane.axes)] * ([1, 1] if board.grid.num_dims > 1 else [1, 0])
@@ -472,23 +498,24 @@ class Panels:
                 if length == 0:
                     self._draw_out_of_plane(axes, action, plane, x[shown], y[shown])
                     continue
-                axes.quiver(
-                    x[shown],
-                    y[shown],
-                    flat[0] / length * chance[shown],
-                    flat[1] / length * chance[shown],
-                    pivot="mid" if policy.ndim == 1 else "tail",
-                    angles="xy",
-                    scale_units="xy",
-                    scale=(1.6 if policy.ndim == 1 else 2.2) / step,
-                    width=0.1 * step,
-                    units="xy",
-                    headwidth=3.2,
-                    headlength=3.2,
-                    headaxislength=3.0,
-                    color=WALL_COLOR,
-                    zorder=4,
-                )
+                moves = np.outer(np.sqrt(chance[shown]), flat / length)
+                arrows.append(np.column_stack([x[shown], y[shown], moves]))
+            if not arrows:
+                continue
+            axes.quiver(
+                *np.concatenate(arrows).T,
+                pivot="mid" if policy.ndim == 1 else "tail",
+                angles="xy",
+                scale_units="xy",
+                scale=(1.6 if policy.ndim == 1 else 2.1) / step,
+                width=(0.1 if policy.ndim == 1 else 0.07) * step,
+                units="xy",
+                headwidth=3.2,
+                headlength=3.2,
+                headaxislength=3.0,
+                color=WALL_COLOR,
+                zorder=4,
+            )
 
     def _draw_out_of_plane(
         self, axes: Axes, action: int, plane: Plane, x: NDArray[Any], y: NDArray[Any]
@@ -502,7 +529,8 @@ class Panels:
         name = board.action_names[action] if board.action_names else ""
         if out == 0 and name and not name.isdigit():
             initials = "".join(word[0] for word in name.split())
-            marker, size = f"${initials.upper()}$", 4.0 + 2.0 * len(initials)
+            marker = f"$\\mathrm{{{initials.upper()}}}$"
+            size = float(np.clip(0.22 * self.points_per_cell(), 5.0, 12.0)) * len(initials)
         axes.plot(x, y, marker=marker, color="black", markersize=size, linestyle="none", zorder=4)
 
     def draw_path(
@@ -528,7 +556,7 @@ class Panels:
         points = self.board.positions(np.asarray(path))
         cell = self.points_per_cell()
         # Wide enough to be seen beside an arrow, narrow enough to leave the colour of the cell.
-        width = float(np.clip(0.4 * cell, 1.6, 7.0))
+        width = self.zoom * float(np.clip(0.4 * cell, 1.6, 7.0))
         for axes, plane in self.each():
             flat = points[:, list(plane.axes)].copy()
             if self.board.grid.num_dims == 1:
@@ -550,13 +578,33 @@ class Panels:
                 axes.plot(
                     *flat[0],
                     "o",
-                    color=hexadecimal(AGENT),
+                    color=AGENT_COLOR,
                     markeredgecolor="white",
                     markeredgewidth=1.3,
-                    markersize=float(np.clip(0.7 * cell, 7, 13)),
+                    markersize=self.zoom * float(np.clip(0.7 * cell, 8, 13)),
                     zorder=6,
                     clip_on=False,
                 )
+
+
+def _pooled(cells: Any, step: int, most: float) -> Any:
+    """Return the largest number of each square of so many cells a side.
+
+    What is above ``most`` is nothing, unless there is nothing else.
+    """
+    if step == 1:
+        return cells
+    ny, nx = (math.ceil(length / step) * step for length in cells.shape)
+    filled = np.full((ny, nx), -np.inf)
+    beyond = np.full((ny, nx), -np.inf)
+    numbers, masked = np.asarray(cells), np.ma.getmaskarray(cells)
+    here = slice(cells.shape[0]), slice(cells.shape[1])
+    filled[here] = np.where(masked | (numbers > most), -np.inf, numbers)
+    beyond[here] = np.where(masked, -np.inf, numbers)
+    shape = (ny // step, step, nx // step, step)
+    largest = filled.reshape(shape).max(axis=(1, 3))
+    largest = np.where(largest == -np.inf, beyond.reshape(shape).max(axis=(1, 3)), largest)
+    return np.ma.masked_array(largest, largest == -np.inf)
 
 
 def _given(ax: Any, count: int) -> list[Axes]:

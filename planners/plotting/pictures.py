@@ -17,17 +17,20 @@ from planners.objective import Objective
 from planners.occupancy import occupancy
 from planners.plotting.boards import Board, Plane, board_of, model_of, planes_of
 from planners.plotting.canvas import (
-    BEYOND,
     CURVES,
+    FLOOR_COLOR,
+    PATH_COLOR,
     SCALES,
     WALL_COLOR,
     add_colorbar,
     as_values,
+    fitted,
     new_figure,
     norm_of,
     sequential,
+    set_title,
 )
-from planners.plotting.models import check_policy, draw_bars, short
+from planners.plotting.models import COST, RETURN, check_policy, draw_bars, short
 from planners.plotting.panels import MOST_ARROWS, Panels
 from planners.policies import steps_to_terminal
 
@@ -36,12 +39,11 @@ if TYPE_CHECKING:
 
     Drawn = Axes | NDArray[np.object_]
 
-COST = "cost-to-go (unit of costs)"
-RETURN = "return (unit of rewards)"
 _MOST_WRITTEN = 400
+# Of the largest occupancy: less is "hardly ever"; more times the least takes a logarithm.
+_LEAST_SEEN, _LARGE_SPREAD = 1e-6, 20
 # Mega-states that the colour bar still tells apart, and those whose ends are written beside it.
 _MOST_BINS, _MOST_ENDS = 128, 14
-_FLOOR = "#f6f6f2"
 
 
 def plot_values(
@@ -195,7 +197,7 @@ def _colour_values(
     extend = "neither"
     if infinite.any():
         extend, label = "min" if returns else "max", f"{label} (grey: without limit)"
-    cmap = sequential(low_is_light=not returns).with_extremes(under=BEYOND)
+    cmap = sequential(low_is_light=not returns)
     return panels.colour(laid, cmap, norm), extend, label
 
 
@@ -266,8 +268,8 @@ def plot_q_values(
         ]
         panels = Panels(board, planes, ax, title)
         for action, one in enumerate(panels.axes):
+            single = Panels(board, [Plane(cut[0].axes, cut[0].through, "")], one, None)
             one.set_title(f"action {names[action]}", fontsize=9)
-            single = Panels(board, cut, one, None)
             mappable = single.colour(board.lay(table[:, action]), cmap, norm)
             single.draw_layout(contours=False)
     add_colorbar(mappable, panels.axes, label, scale=scale)
@@ -318,16 +320,18 @@ def plot_policy(
         one.plot(actions, "o" if len(actions) <= _MOST_WRITTEN else ",", color=CURVES[0])
         names: Any = model.action_names or range(model.num_actions)
         one.set_yticks(range(model.num_actions), [short(name) for name in names])
-        one.set(xlabel="state", ylabel="action", title=title or "")
+        one.set(xlabel="state", ylabel="action")
+        set_title(one, title)
         return one
     chosen = _checked_policy(policy, board)
     assert chosen is not None
-    panels = Panels(board, planes_of(board, axes, along, through), ax, title)
     from matplotlib.colors import ListedColormap, Normalize
+
+    panels = Panels(board, planes_of(board, axes, along, through), ax, title)
 
     if board.directions is not None and max(panels.nx, panels.ny) <= MOST_ARROWS:
         plain = np.zeros(board.grid.num_states)
-        floor = ListedColormap([_FLOOR]).with_extremes(bad=WALL_COLOR)
+        floor = ListedColormap([FLOOR_COLOR]).with_extremes(bad=WALL_COLOR)
         panels.colour(plain, floor, Normalize(0, 1))
         panels.draw_layout()
         if path is not None:
@@ -403,13 +407,14 @@ def plot_path(
     if board is None:
         raise ValueError("a path is drawn on a map, and the states of this model are on none")
     named: Any = paths if isinstance(paths, Mapping) else {"": paths}
-    panels = Panels(board, planes_of(board, axes, along, through), ax, title)
     from matplotlib.colors import ListedColormap, Normalize
 
-    floor = ListedColormap([_FLOOR]).with_extremes(bad=WALL_COLOR)
+    panels = Panels(board, planes_of(board, axes, along, through), ax, title)
+
+    floor = ListedColormap([FLOOR_COLOR]).with_extremes(bad=WALL_COLOR)
     panels.colour(np.zeros(board.grid.num_states), floor, Normalize(0, 1))
     panels.draw_layout()
-    colors = itertools.cycle(CURVES if isinstance(paths, Mapping) else ("#d62728",))
+    colors = itertools.cycle(CURVES if isinstance(paths, Mapping) else (PATH_COLOR,))
     for (name, path), color in zip(named.items(), colors, strict=False):
         found = _checked_path(path, board)
         steps = len(found) - 1
@@ -535,7 +540,7 @@ def plot_megastates(
             spacing="proportional",
             drawedges=len(names) <= 60,
         )
-        bar.set_label(what)
+        bar.set_label(fitted(what, 0.8 * figure.get_figheight()))
         bar.minorticks_off()
         if bar.dividers is not None:
             bar.dividers.set(color="white", linewidth=0.8)
@@ -648,9 +653,16 @@ def plot_occupancy(
     gamma: float | None = None,
     *,
     objective: Objective | None = None,
+    ax: Axes | Iterable[Axes] | None = None,
+    title: str | None = None,
     label: str | None = None,
-    scale: str = "log",
-    **options: Any,
+    scale: str | None = None,
+    axes: tuple[int, int] | None = None,
+    along: int | tuple[int, ...] | None = None,
+    through: tuple[int, ...] | None = None,
+    walls: bool = True,
+    contours: bool = False,
+    colorbar: bool = True,
 ) -> Drawn:
     """Draw how often a policy is in each state, from where episodes start.
 
@@ -662,10 +674,10 @@ def plot_occupancy(
         Discount in [0, 1]; a result brings its objective.
     objective : Objective, optional
         In place of ``gamma``.
-    label : str, optional
-    scale : {"log", "linear", "rank"}
-    **options
-        As for `plot_values`, but ``returns``.
+    ax, title, label, axes, along, through, walls, contours, colorbar
+        As for `plot_values`.
+    scale : {"log", "linear", "rank"}, optional
+        "log" by default where numbers differ much.
 
     Returns
     -------
@@ -676,7 +688,8 @@ def plot_occupancy(
     ValueError
         As of `planners.occupancy`, and where the source is a layout, which has no model.
     """
-    check_choice("scale", scale, ("log", "linear", "rank"))
+    if scale is not None:
+        check_choice("scale", scale, SCALES[:3])
     model = model_of(source)
     if model is None:
         raise ValueError("an occupancy takes a model: give the environment instead of its layout")
@@ -684,16 +697,23 @@ def plot_occupancy(
     largest = visits.max(initial=0.0)
     if not largest > 0:
         raise ValueError("the policy is nowhere: all episodes start in terminal states")
-    # Less would take most of the scale.
-    seen = np.where(visits > 1e-6 * largest, visits, np.inf)
     what = label or "expected visits an episode, discounted"
     board = board_of(source)
     if board is None:
-        return plot_values(source, np.where(np.isinf(seen), 0.0, seen), label=what, **options)
-    drawn = plot_values(source, seen, label=what, scale=scale, **options)
-    if np.isinf(seen).any() and options.get("colorbar", True):
-        _relabel(drawn, "grey: without limit", "grey: never, or hardly ever")
-    return drawn
+        return draw_bars(model, visits, None, _one_axes(ax), title, what)
+    # Less would take most of the scale.
+    seen = visits > _LEAST_SEEN * largest
+    if scale is None:
+        scale = "log" if largest > _LARGE_SPREAD * visits[seen].min() else "linear"
+    panels = Panels(board, planes_of(board, axes, along, through), ax, title, walls=walls)
+    norm = norm_of(visits[seen], scale)
+    laid = board.lay(np.where(seen, visits, 2 * largest + 1.0))
+    mappable = panels.colour(laid, sequential(), norm, pooled=True)
+    panels.draw_layout(contours=contours)
+    if colorbar:
+        what = what if seen.all() else f"{what} (grey: hardly ever)"
+        add_colorbar(mappable, panels.axes, what, scale=scale)
+    return panels.result()
 
 
 def plot_slices(
@@ -763,9 +783,10 @@ def plot_slices(
     ]
     seen = np.concatenate(held).astype(np.float64)
     norm = norm_of(-seen if returns else seen, scale)
-    cmap = sequential(low_is_light=not returns).with_extremes(under=BEYOND)
+    cmap = sequential(low_is_light=not returns)
     for one, plane in zip(given, planes, strict=True):
-        panel = Panels(board, [plane], one, None)
+        panel = Panels(board, [Plane(plane.axes, plane.through, "")], one, None)
+        set_title(one, plane.title, 8)
         numbers = laid.astype(np.float64)
         mappable = panel.colour(-numbers if returns else numbers, cmap, norm)
         panel.draw_layout(contours=False)
@@ -901,7 +922,7 @@ def _draw_triangles(
     from matplotlib.colors import ListedColormap, Normalize
 
     board = panels.board
-    floor = ListedColormap([_FLOOR]).with_extremes(bad=WALL_COLOR)
+    floor = ListedColormap([FLOOR_COLOR]).with_extremes(bad=WALL_COLOR)
     panels.colour(np.zeros(board.grid.num_states), floor, Normalize(0, 1))
     where = np.flatnonzero(board.acting())
     points = board.grid.coords(where).astype(np.float64)
@@ -944,6 +965,7 @@ def _draw_table(
     ax.set_yticks(range(actions), [short(name) for name in names])
     if count <= MOST_ARROWS and model.state_names:
         ax.set_xticks(range(count), [short(n) for n in model.state_names], rotation=45, ha="right")
-    ax.set(xlabel="state", ylabel="action", title=title or "")
+    ax.set(xlabel="state", ylabel="action")
+    set_title(ax, title)
     add_colorbar(image, [ax], label, scale=scale)
     return ax

@@ -7,6 +7,6 @@ except ModuleNotFoundError as error:
         'pictures need pillow: pip install "pillow>=11"', name=error.name
     ) from None
 
-from planners.watching.run import watch
+from planners.watching.run import check_recording, watch
 
-__all__ = ["watch"]
+__all__ = ["check_recording", "watch"]

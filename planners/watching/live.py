@@ -167,9 +167,10 @@ class Viewer:
     def _last(self) -> int:
         return len(self._session.film.frames) - 1
 
-    def _move(self, place: int) -> None:
-        """Show an earlier frame again, or go back to the run behind the last."""
+    def _move(self, place: int) -> bool:
+        """Show an earlier frame again, and say so; or go back to the run behind the last."""
         self._cursor = max(0, place) if place < self._last else None
+        return self._cursor is not None
 
     def _advance(self) -> None:
         """Show the next frame of a replay, where it is due."""
@@ -180,8 +181,8 @@ class Viewer:
         passed = int((now - self._turned) / each)
         if passed > 0:
             self._turned = now
-            self._move(self._cursor + passed)
-            if self._cursor is None:
+            followed = not self._move(self._cursor + passed)
+            if followed:
                 self._replaying = False
                 if self._session.is_running:
                     self._session.pause(False)

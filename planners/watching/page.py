@@ -82,6 +82,7 @@ def page_text(scene: Scene, words: Words, shown: list[Shown], points: list[Point
     head |= {
         "title": words.title,
         "subtitle": words.subtitle,
+        "label": words.label,
         "points": _columns(points),
         "themes": {"light": _css(LIGHT), "dark": _css(DARK)},
         "goal": _hex(GOAL),

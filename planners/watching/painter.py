@@ -23,6 +23,8 @@ Color = tuple[int, int, int]
 # Levels of the colours of values: a palette of 256 holds them twice, plain and below borders.
 LEVELS = 120
 _UNKNOWN, _GROUND, _WALL = 2 * LEVELS, 2 * LEVELS + 1, 2 * LEVELS + 2
+# Pixels of a cell from which walls are drawn: smaller ones would be walls and nothing else.
+_LEAST_WALLED = 3
 # Curves are drawn this much larger and scaled down, so that slanted lines are smooth.
 _SMOOTHER = 2
 
@@ -114,10 +116,11 @@ def mixed(under: Color, over: Color, share: float) -> Color:
 
 
 class Words(NamedTuple):
-    """What is written of a run, whatever the frame: the title and a line below it."""
+    """What is written of a run, whatever the frame: a title, a line below it, what values are."""
 
     title: str
     subtitle: str
+    label: str = "cost-to-go"
 
 
 def spread(values: NDArray[np.float64]) -> tuple[float, float]:
@@ -189,7 +192,7 @@ def _cell_size(scene: Scene, area: tuple[int, int]) -> float:
     """
     rows, columns = scene.index.shape
     cell = min(area[0] / columns, area[1] / rows)
-    whole = cell >= (1 if scene.has_walls else 5)
+    whole = cell >= (_LEAST_WALLED if scene.has_walls else 5)
     return math.floor(cell) if whole else cell
 
 
@@ -224,10 +227,8 @@ class Map:
         self._states = np.maximum(states, 0)
         wall = blocked.copy()
         thickness = 1 if self.cell < 10 else 2 if self.cell < 26 else 3
-        if self.cell >= 2 and scene.has_walls:
+        if scene.has_walls and self.cell >= _LEAST_WALLED:
             self._stand(wall, thickness)
-        elif scene.has_walls and self.cell >= 1:
-            wall |= (scene.wall_right | scene.wall_below)[np.ix_(down, across)]
         self._wall = np.flatnonzero(wall)
         self._thickness = 1 if self.cell < 18 else 2
 
@@ -274,7 +275,7 @@ class Map:
         if borders and frame.labels is not None and scene.is_map:
             edge = self._edges(frame.labels)
             share = 0.85 if frame.num_megastates else 0.3
-            share *= _lightness(np.count_nonzero(edge), edge.size)
+            share *= _lightness(int(np.count_nonzero(edge)), edge.size)
             below = np.rint(below + share * (np.array(theme.border) - below)).astype(np.uint8)
             edge &= places < LEVELS
             places += edge * np.uint8(LEVELS)
@@ -461,7 +462,7 @@ class Painter:
         margin, text = self._margin, self._text
         room = self.size[0] - 2 * margin
         head = round(1.35 * text)
-        title, subtitle = self._words
+        title, subtitle, _ = self._words
         _write(draw, (margin, margin), fitted(title, head, room), head, self.theme.ink)
         place = margin, margin + round(1.75 * text)
         _write(draw, place, fitted(subtitle, text, room), text, self.theme.faint)
@@ -522,7 +523,7 @@ class Painter:
         _write(draw, (left, line), short(low), small, color)
         words = short(high)
         _write(draw, (left + width - _width(words, small), line), words, small, color)
-        label = "cost-to-go now"
+        label = f"{self._words.label} now"
         if width > 3 * _width(label, small):
             _write(draw, (left + (width - _width(label, small)) / 2, line), label, small, color)
 
@@ -610,7 +611,8 @@ class Painter:
         sizes = table[:, 1:]
         positive = sizes[np.isfinite(sizes) & (sizes > 0)]
         if len(positive) == 0:
-            _write(draw, (left, top), "no bound yet", small, theme.faint)
+            words = "the bound is 0" if (sizes == 0).any() else "no bound yet"
+            _write(draw, (left, top), words, small, theme.faint)
             return
         low, high = math.floor(math.log10(positive.min())), math.ceil(math.log10(positive.max()))
         high = max(high, low + 1)

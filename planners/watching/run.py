@@ -16,7 +16,7 @@ from PIL import Image
 from aggmaze.checks import check_choice, check_integer, did_you_mean, is_real
 from aggmaze.models.model import Model
 from planners.adapters import as_model
-from planners.objective import Discounted, Objective, as_objective
+from planners.objective import AverageCost, Discounted, Objective, as_objective
 from planners.policies import model_values
 from planners.record import Callback, Progress
 from planners.result import SolveResult
@@ -81,26 +81,34 @@ def check_recording(path: str | os.PathLike[str]) -> str:
 
 
 def words_of(
-    source: Any, method: str, objective: Objective, title: str | None, epsilon: Any = None
+    title: str, method: str, objective: Objective, epsilon: Any = None, caption: str = ""
 ) -> Words:
     """Return what stands above the pictures of a run.
 
     Parameters
     ----------
-    source
-        The environment, or what else holds the model.
+    title : str
     method : str
     objective : Objective
-    title : str, optional
-        In place of the name of the environment.
     epsilon : optional
         Width of the bins, where it is a number.
+    caption : str
+        What else has to be said.
     """
-    if title is None:
-        spec = getattr(source, "spec", None) if isinstance(source, gym.Env) else None
-        title = spec.id if spec is not None else type(source).__name__
+    label = "mean cost of a step" if isinstance(objective, AverageCost) else "cost-to-go"
     bins = f", bins of {epsilon:g}" if is_real(epsilon) else ""
-    return Words(title, f"{method.replace('_', ' ')}, {objective}{bins}")
+    more = f"; {caption}" if caption else ""
+    return Words(title, f"{method.replace('_', ' ')}, {objective}{bins}{more}", label)
+
+
+def _title_of(source: Any, model: Model) -> str:
+    """Return the name of an environment, or say how large a model is."""
+    spec = getattr(source, "spec", None) if isinstance(source, gym.Env) else None
+    if spec is not None:
+        return str(spec.id)
+    if isinstance(source, gym.Env):
+        return type(source.unwrapped).__name__
+    return f"a model of {model.num_listed_states:,} states"
 
 
 class Recorder:
@@ -218,7 +226,9 @@ def watch(
         method, arguments = _usual(model, asked, arguments)
     count = model.num_listed_states
     scene, routes = scene_of(env, model), Routes(model, asked)
-    words = words_of(env, method, asked, title, arguments.get("epsilon"))
+    if title is None:
+        title = _title_of(env, model)
+    words = words_of(title, method, asked, arguments.get("epsilon"), scene.caption)
     run = partial(solve, model, objective=asked, method=method, **arguments)
     if record is None:
         # Here, since no recording needs a window.

@@ -86,6 +86,15 @@ class Scene:
         places = self._cell_of[kept]
         return np.stack(np.divmod(places[places >= 0], self.index.shape[1]), axis=-1)
 
+    @property
+    def caption(self) -> str:
+        """What has to be said of a picture of slices; empty for others."""
+        further = range(2, len(self.axes))
+        if not further:
+            return ""
+        which = ", ".join(map(str, further))
+        return f"slices along ax{'i' if len(further) == 1 else 'e'}s {which}, in reading order"
+
     def name(self, state: int) -> str:
         """Return what a state is called: its own name, its coordinates, or its number."""
         if self.names is not None:
@@ -190,11 +199,7 @@ def _grid_index(grid: Grid) -> NDArray[np.int32]:
         np.array(grid.to_image(states, through=(0, 0, *point)), dtype=np.int32)
         for point in np.ndindex(*rest)
     ]
-    if len(rest) == 1:
-        across = math.ceil(math.sqrt(rest[0] * grid.shape[1] / grid.shape[0]))
-    else:
-        across = math.prod(rest[1::2])
-    across = max(1, min(across, len(panels)))
+    across = _panels_across(rest, grid.shape[0] / grid.shape[1])
     rows = math.ceil(len(panels) / across)
     height, width = panels[0].shape
     index = np.full((rows * (height + 1) - 1, across * (width + 1) - 1), GAP, dtype=np.int32)
@@ -203,6 +208,24 @@ def _grid_index(grid: Grid) -> NDArray[np.int32]:
         top, left = row * (height + 1), column * (width + 1)
         index[top : top + height, left : left + width] = panel
     return index
+
+
+def _panels_across(rest: tuple[int, ...], aspect: float) -> int:
+    """Return how many slices stand side by side, so that the picture is about square.
+
+    Parameters
+    ----------
+    rest : tuple of int
+        Lengths of the axes along which slices are cut.
+    aspect : float
+        Width of a slice over its height.
+    """
+    total = math.prod(rest)
+    if len(rest) == 1:
+        return max(1, min(total, math.ceil(math.sqrt(total / aspect))))
+    # A row ends where an axis does.
+    choices = [math.prod(rest[first:]) for first in range(len(rest) + 1)]
+    return min(choices, key=lambda across: abs(math.log(across * aspect * across / total)))
 
 
 def _walls(layout: Layout, index: NDArray[np.int32]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -34,6 +34,35 @@ PAGES: list[tuple[str, str, dict[str, Any], float]] = [
     ("DiscretizedAcrobot-v0", "discretized_acrobot", {}, 0.99),
     ("DiscretizedPendulum-v0", "discretized_pendulum", {}, 0.99),
 ]
+# What stands below the list of all.
+INDEX = """\
+[Using them](using.md): windows and overlays, playing, many at once, wrappers, mazes to train and to
+test on. [Mazes of your own](own_mazes.md): as text, from heights, from a picture.
+
+Those named Discretized are chains of cells. `aggmaze.DiscretizedCartPole(gym.make("CartPole-v1"))`
+and `aggmaze.Discretized(gym.make("MountainCar-v0"))`, which takes Acrobot and Pendulum too, run their
+policies on the real thing; `aggmaze.discretize` makes models of your own
+([page](../models/discretize.md)). GridWorld-v0 takes your own map, or AIMA's, Sutton and Barto's and
+FrozenLake's by name ([page](../models/maps.md)).
+
+## What the mazes share
+
+The goal is position (0, 0), drawn at the bottom left; the agent starts at the opposite corner, or
+anywhere with `start="uniform"`. `p` is the probability that the chosen move happens; else one of the
+other available moves does. `layout_seed` makes the maze, and `reset(seed=...)` never changes it;
+`reset(options={"layout_seed": 7})` draws another. All arguments are on the page of each, and in the
+docstrings (`help(aggmaze.TerrainMazeEnv)`). In a standard maze each move costs 1; on terrain climbing
+costs, and descending pays.
+
+Episodes are truncated after 1000 steps; for larger mazes, `gym.make(..., max_episode_steps=...)`. In
+worker processes, `gym.make("aggmaze:TerrainMaze-v0")` imports the package by itself.
+
+## Which discount
+
+A planner that discounts by gamma hardly cares for a goal far beyond 1/(1-gamma) steps: on a large
+terrain the optimal policy may then settle in a valley. With the defaults gamma 0.95 reaches the
+goal from every cell at 20x20, 0.98 at 50x50 and 100x100; `1 - 1/diameter` is safe. `solve` says
+from where the goal is reached, and which gamma to try."""
 # Builds of Pillow may smooth edges differently: squares of pixels are compared by their means, of
 # which an arrow the other way, or a scale of other numbers, moves some by 60 or more.
 _SQUARE, _LARGEST_DIFFERENCE = 4, 32
@@ -115,15 +144,22 @@ def index(rows: list[str]) -> str:
             "",
             "# Environments",
             "",
+            "Each has its exact model, `env.unwrapped.transition_model()`: the very tables that `step` "
+            "draws from.",
+            "",
             "| id | what it is |",
             "|---|---|",
             *rows,
             "",
-            "[Using them](using.md): windows and overlays, playing, many at once, wrappers, mazes "
-            "to train and to test on.",
+            *INDEX.splitlines(),
             "",
         ]
     )
+
+
+def pages_of_classes() -> dict[str, str]:
+    """Return the page of each class of environments, by its name."""
+    return {type(gym.make(env_id).unwrapped).__name__: name for env_id, name, *_ in PAGES}
 
 
 def summary(env_id: str) -> str:

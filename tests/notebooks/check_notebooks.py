@@ -16,6 +16,7 @@ notebook, and exits with 1 if one failed.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -35,6 +36,8 @@ PATIENCE = 300
 MOST_BYTES = 200_000
 #: What `planners` says while it compiles.
 COMPILING = "compiling kernels"
+#: What stands in a cell that shows a picture.
+DRAWS = re.compile(r"plt\.show\(\)|result\.plot\(")
 
 
 def faults_before(notebook: Any) -> Iterator[str]:
@@ -47,7 +50,11 @@ def faults_before(notebook: Any) -> Iterator[str]:
 def faults_after(notebook: Any) -> Iterator[str]:
     """Yield what is wrong with what a notebook showed when it ran."""
     for place, cell in enumerate(notebook.cells, start=1):
-        for output in cell.get("outputs", ()):
+        outputs = cell.get("outputs", ())
+        draws = cell.cell_type == "code" and DRAWS.search(cell.source)
+        if draws and not any("image/png" in output.get("data", ()) for output in outputs):
+            yield f"cell {place} draws, and shows no picture"
+        for output in outputs:
             if output.output_type == "stream" and output.name == "stderr":
                 lines = [line for line in output.text.splitlines() if line.strip()]
                 others = [line for line in lines if not line.startswith(COMPILING)]

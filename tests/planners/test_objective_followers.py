@@ -272,7 +272,7 @@ def test_pictures_show_what_is_infinite() -> None:
     layout = MAZE.unwrapped.layout
     values = planners.solve(MAZE, gamma=1).values
     values[7] = np.inf
-    figure = plot_plan(layout, values)
+    figure = plot_plan(layout, values).figure
     image = figure.axes[0].images[0]
     assert image.norm.vmax == values[np.isfinite(values)].max()
     shown = image.get_array()

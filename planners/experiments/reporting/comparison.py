@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from planners.experiments.algorithm3 import DEFAULT_READING, DEFAULT_STEPS, READINGS, STEPS
+from planners.experiments.reporting.figures import NOT_COMPARED
 from planners.experiments.reporting.report import OVERLAPS
 from planners.experiments.reporting.statistics import Estimate, estimate
 from planners.experiments.study import Table
@@ -56,7 +57,7 @@ def beside_published(
     rows: Iterable[Row],
     note: str = "",
     *,
-    is_same: bool = True,
+    other_size: str = "",
 ) -> Table:
     """Return the table of the default conventions and of others beside them.
 
@@ -68,10 +69,12 @@ def beside_published(
     rows : iterable of Row
     note : str
         Printed below, before the conventions.
-    is_same : bool
-        Whether the published numbers are of the very same mazes, so that intervals can overlap.
+    other_size : str
+        The size of the paper's mazes where it is not that of ours: the published numbers are then
+        marked, and intervals are not compared.
     """
-    columns = [*keys, "runs", "published", "published +-"]
+    known_as = f"published, of {other_size}{NOT_COMPARED}" if other_size else "published"
+    columns = [*keys, "runs", known_as, f"{known_as} +-"]
     for label, _, _ in COLUMNS:
         columns += [label, f"{label} +-", f"{label}{OVERLAPS}"]
     lines = []
@@ -85,10 +88,13 @@ def beside_published(
                 line += [None, None, None]
                 continue
             ours = estimate(samples)
-            overlaps = ours.overlaps(published) if published is not None and is_same else None
+            overlaps = (
+                ours.overlaps(published) if published is not None and not other_size else None
+            )
             line += [ours.mean, ours.half_width, overlaps]
         lines.append(line)
-    return Table(name, title, columns, lines, f"{note} {CONVENTIONS}".strip())
+    note = f"{note} {CONVENTIONS}".strip()
+    return Table(name, title, columns, lines, note, num_keys=len(keys))
 
 
 def all_conventions(
@@ -117,4 +123,4 @@ def all_conventions(
                 line = [*about, steps, reading, ours.num_samples, ours.mean, ours.half_width]
                 line += [None, None] if shown is None else [shown.mean, shown.half_width]
                 lines.append(line)
-    return Table(name, title, columns, lines, is_detail=True)
+    return Table(name, title, columns, lines, is_detail=True, num_keys=len(keys) + 2)

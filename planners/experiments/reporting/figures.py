@@ -7,6 +7,7 @@ too, for print without colour.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -25,6 +26,10 @@ Floats = NDArray[np.float64]
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = ("o", "s", "^", "D")
 DASHES = ("-", "--", "-.", ":")
+_GREY = "#777777"
+
+#: What marks published numbers that are of mazes of another size.
+NOT_COMPARED = " (not compared)"
 
 _STYLE: Any = {  # matplotlib names its keys one by one
     "font.family": "sans-serif",
@@ -67,7 +72,8 @@ def save_options() -> Any:
 def _panels(rows: int, columns: int, height: float = 2.7, **options: Any) -> tuple[Figure, Any]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(3.4 * columns, height * rows), layout="constrained")
+    width = 3.6 if columns == 1 else 2.7 * columns  # legible where a phone shows it
+    figure = Figure(figsize=(width, height * rows), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
@@ -107,14 +113,11 @@ def bars(
     )
 
 
-def _legend(axes: Axes) -> None:
-    if axes.get_legend_handles_labels()[0]:  # matplotlib warns of an empty one
-        axes.legend()
-
-
-def _legend_below(figure: Figure, axes: Axes) -> None:
+def _legend_below(figure: Figure, axes: Axes, columns: int = 2) -> None:
     """Make the legend of one of the panels that of the whole figure."""
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
 def _means_and_widths(estimates: Sequence[Estimate]) -> tuple[Floats, Floats]:
@@ -131,6 +134,16 @@ def _hollow(index: int) -> dict[str, Any]:
         "alpha": 0.75,
         "zorder": 1,
     }
+
+
+def _published(index: int, other_size: str) -> dict[str, Any]:
+    """Return how published numbers are drawn: grey where they are of mazes of another size."""
+    return _hollow(index) | ({"color": _GREY, "alpha": 1.0} if other_size else {})
+
+
+def _published_label(kind: str, other_size: str) -> str:
+    label = f"{kind}, published" if kind else "published"
+    return f"{label}, of {other_size}{NOT_COMPARED}" if other_size else label
 
 
 @styled
@@ -157,9 +170,21 @@ def scaling(
 
 
 @styled
-def against_epsilon(ours: Mapping[str, Sequence[tuple[float, Estimate]]]) -> Figure:
-    """Draw the error against epsilon, by kind, with lines proportional to epsilon."""
-    figure, panels = _panels(1, 1, 3.0)
+def against_epsilon(
+    ours: Mapping[str, Sequence[tuple[float, Estimate]]],
+    published: Mapping[str, Sequence[tuple[float, Estimate]]],
+    other_size: str = "",
+) -> Figure:
+    """Draw the error against epsilon, by kind, with lines proportional to epsilon.
+
+    Parameters
+    ----------
+    ours, published : dict
+        By kind, epsilon and error.
+    other_size : str
+        Size of the published mazes where it is not that of ours.
+    """
+    figure, panels = _panels(1, 1, 3.4)
     axes = panels[0, 0]
     for i, (kind, points) in enumerate(ours.items()):
         bars(axes, points, i, kind)
@@ -167,28 +192,49 @@ def against_epsilon(ours: Mapping[str, Sequence[tuple[float, Estimate]]]) -> Fig
             last, reference = points[-1]
             x = np.array([at for at, _ in points])
             axes.plot(x, reference.mean * x / last, ":", color=COLOURS[i], linewidth=1.0)
+        label = _published_label(kind, other_size)
+        beside = [(1.04 * at, known) for at, known in published[kind]]
+        bars(axes, beside, i, label, **_published(i, other_size))
     axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="error")
-    _legend(axes)
+    ticks = sorted({at for points in [*ours.values(), *published.values()] for at, _ in points})
+    axes.set_xticks(ticks, labels=[f"{at:g}" for at in ticks])
+    axes.minorticks_off()
+    axes.yaxis.set_major_formatter("{x:g}")
+    _legend_below(figure, axes, columns=1 if other_size else 2)
     return figure
 
 
 @styled
 def robustness(
     lines: Mapping[tuple[str, float], Sequence[tuple[float, Estimate, Estimate | None]]],
+    other_size: str = "",
 ) -> Figure:
-    """Draw the error against sigma, a panel for each kind and a line for each p."""
+    """Draw the error against sigma in small multiples: a column for each kind, a row for each p.
+
+    Parameters
+    ----------
+    lines : dict
+        By kind and p, sigma, our error, and the published one if there is one.
+    other_size : str
+        Size of the published mazes where it is not that of ours.
+    """
     kinds = list(dict.fromkeys(kind for kind, _ in lines))
-    figure, panels = _panels(1, len(kinds))
-    for axes, kind in zip(panels[0], kinds, strict=True):
-        ps = [p for each, p in lines if each == kind]
-        for i, p in enumerate(ps):
-            points = lines[kind, p]
-            shift = 0.0012 * (i - 1)
-            bars(axes, [(sigma + shift, ours) for sigma, ours, _ in points], i, f"p = {p:g}")
-            known = [(sigma + shift + 0.0006, e) for sigma, _, e in points if e is not None]
-            bars(axes, known, i, "", **_hollow(i))
-        axes.set(title=kind, xlabel="sigma of the noise", ylabel="error", ylim=(0, None))
-    _legend(panels[0, 0])
+    ps = list(dict.fromkeys(p for _, p in lines))
+    figure, panels = _panels(len(ps), len(kinds), 1.75, sharex=True, sharey="col")
+    for (i, p), (j, kind) in itertools.product(enumerate(ps), enumerate(kinds)):
+        axes = panels[i, j]
+        points = lines[kind, p]
+        bars(axes, [(sigma, ours) for sigma, ours, _ in points], 0, "ours")
+        known = [(sigma + 0.002, e) for sigma, _, e in points if e is not None]
+        bars(axes, known, 1, _published_label("", other_size), **_published(1, other_size))
+        axes.set(title=f"{kind}, p = {p:g}", ylim=(0, None))
+        axes.locator_params(axis="x", nbins=3)
+        axes.xaxis.set_major_formatter("{x:g}")
+        if i == len(ps) - 1:
+            axes.set_xlabel("sigma of the noise")
+        if j == 0:
+            axes.set_ylabel("error")
+    _legend_below(figure, panels[0, 0])
     return figure
 
 
@@ -284,6 +330,7 @@ def rewards(
             low, high = (np.clip(means + side, 0.0, highest) for side in (-widths, widths))
             axes.fill_between(x, low, high, color=COLOURS[i], alpha=0.2, linewidth=0)
         axes.set(title=title, xlabel="updates", ylabel="reward", ylim=(0, 1.05 * highest))
+        axes.locator_params(axis="x", nbins=4)  # so that long numbers keep apart
         axes.xaxis.set_major_formatter("{x:,.0f}")
     _legend_below(figure, grid[0, 0])
     return figure

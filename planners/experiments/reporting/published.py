@@ -6,11 +6,16 @@ Processes": means of 20 runs with the half widths of their 95 % intervals.
 
 from __future__ import annotations
 
+from typing import Any
+
 from planners.experiments.reporting.statistics import Estimate
 
+#: Repetitions of each experiment.
+RUNS = 20
 
-def _table(rows: dict[tuple[object, ...], tuple[float, float]]) -> dict[object, Estimate]:
-    return {key: Estimate(mean, half_width, 20) for key, (mean, half_width) in rows.items()}
+
+def _table(rows: dict[tuple[object, ...], tuple[float, float]]) -> dict[Any, Estimate]:
+    return {key: Estimate(mean, half_width, RUNS) for key, (mean, half_width) in rows.items()}
 
 
 #: Table "Scaling properties", left: error by kind and shape.
@@ -43,8 +48,8 @@ SCALING_ND = _table(
     }
 )
 
-#: Shape of the mazes of the table of robustness, and of the study of epsilon.
-ROBUSTNESS_SHAPE = EPSILON_SHAPE = (500, 500)
+#: Shape of the mazes of the table of robustness, and of the studies of epsilon and efficiency.
+ROBUSTNESS_SHAPE = EPSILON_SHAPE = EFFICIENCY_SHAPE = (500, 500)
 
 #: Table on robustness: error by kind, p and sigma.
 ROBUSTNESS = _table(

@@ -202,7 +202,7 @@ class TestPictures:
 
         env = make(layout=OWN, signs=SIGNS, moves="king_or_stay")
         policy = np.arange(env.grid.num_states) % 9
-        figure = plot_plan(env.layout, np.zeros(env.grid.num_states), policy)
+        figure = plot_plan(env.layout, np.zeros(env.grid.num_states), policy).figure
         (arrows,) = [each for each in figure.axes[0].get_children() if isinstance(each, Quiver)]
         moving = env.layout.acting() & (policy != 8)
         found = {

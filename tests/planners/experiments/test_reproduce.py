@@ -131,8 +131,10 @@ def test_the_command(
     assert run(monkeypatch, "scaling_2d", "--out", tmp_path / "out", "--workers", 1) == 0
     printed = capsys.readouterr().out
     assert str(tmp_path / "out" / "report.html") in printed
+    assert printed.startswith("Scale small: smaller than the paper. 14 of 14 runs are done.")
+    title = EXPERIMENTS["scaling_2d"].title
+    assert printed.index("Not tested at this scale (2)") < printed.index(f"\n{title}\n")
     # The numbers, as in the tables of the report, and nothing of its details.
-    assert EXPERIMENTS["scaling_2d"].title in printed
     lines = [line.split() for line in printed.splitlines()]
     markdown = (tmp_path / "out" / "report.md").read_text()
     rows = [row.strip("| ").split(" | ") for row in re.findall(r"^\| .* \|$", markdown, re.M)]

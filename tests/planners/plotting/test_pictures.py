@@ -16,6 +16,7 @@ from PIL import Image
 
 import planners
 from aggmaze import TabularMDP
+from aggmaze.rendering.colors import WALL
 from planners.plotting import (
     check_matplotlib,
     figure_format,
@@ -49,12 +50,12 @@ def test_every_maze_is_drawn(env_id: str, arguments: dict[str, object], tmp_path
     result = planners.solve(env, gamma=0.95, method="adaptive_aggregation", num_iterations=20)
     path = greedy_path(model, result.policy, int(np.argmax(model.initial)))
     assert result.labels is not None
-    for name, figure in {
+    for name, drawn in {
         "plan": plot_plan(layout, result.values, result.policy, path, title="A plan"),
         "megastates": plot_megastates(layout, result.labels, title="Mega-states"),
     }.items():
         target = tmp_path / f"{name}.png"
-        save_figure(figure, target)
+        save_figure(drawn, target)
         with Image.open(target) as picture:
             pixels = np.asarray(picture.convert("RGB")).reshape(-1, 3)
         assert len(np.unique(pixels, axis=0)) > 10
@@ -64,21 +65,18 @@ def test_colours_stand_where_the_values_are() -> None:
     env = gym.make("TerrainMaze-v0", shape=(5, 3))
     layout = env.get_wrapper_attr("layout")
     values = np.arange(15.0)
-    figure = plot_plan(layout, values)
-    drawn = np.asarray(figure.axes[0].images[0].get_array())
+    axes = plot_plan(layout, values)
+    drawn = np.asarray(axes.images[0].get_array())[::-1]
     for state, (x, y) in enumerate(layout.grid.coords(np.arange(15))):
         assert drawn[2 - y, x] == values[state]
     # The extent puts the cell of position (x, y) around the point (x, y).
-    assert figure.axes[0].images[0].get_extent() == [-0.5, 4.5, -0.5, 2.5]
+    assert list(axes.images[0].get_extent()) == [-0.5, 4.5, -0.5, 2.5]
 
 
 def test_walls_are_drawn_where_passages_are_missing() -> None:
     layout = gym.make("StandardMaze-v0", shape=(6, 4)).get_wrapper_attr("layout")
-    figure = plot_plan(layout, np.arange(24.0))
-    drawn = {
-        tuple(np.asarray(segment).ravel())
-        for segment in figure.axes[0].collections[0].get_segments()
-    }
+    axes = plot_plan(layout, np.arange(24.0))
+    drawn = {tuple(np.asarray(segment).ravel()) for segment in axes.collections[0].get_segments()}
     expected = set()
     for state, (x, y) in enumerate(layout.grid.coords(np.arange(24))):
         if x < 5 and not layout.passages[state, 0]:
@@ -105,17 +103,17 @@ def test_blocked_cells_are_solid(env_id: str, tmp_path: Path) -> None:
     layout = env.get_wrapper_attr("layout")
     values = np.where(layout.blocked, -1e6, np.arange(12.0) + 5)
     policy = np.zeros(12, dtype=np.int64)
-    for figure in (
+    for axes in (
         plot_plan(layout, values, policy, np.array([2, 1, 0])),
         plot_megastates(layout, np.arange(12, dtype=np.int32)),
     ):
-        axes = figure.axes[0]
+        figure = axes.figure
         drawn = axes.images[0].get_array()
         np.testing.assert_array_equal(
-            np.ma.getmaskarray(drawn), layout.grid.to_image(layout.blocked)
+            np.ma.getmaskarray(drawn)[::-1], layout.grid.to_image(layout.blocked)
         )
         # Between free cells only: what is blocked needs no outline.
-        (walls,) = (each for each in axes.collections if isinstance(each, LineCollection))
+        walls = [each for each in axes.collections if isinstance(each, LineCollection)][-1]
         assert {tuple(np.asarray(segment).ravel()) for segment in walls.get_segments()} == {
             (2.5, -0.5, 2.5, 0.5),
             (1.5, 0.5, 2.5, 0.5),
@@ -128,21 +126,21 @@ def test_blocked_cells_are_solid(env_id: str, tmp_path: Path) -> None:
             for x, y in ((1, 1), (3, 2)):
                 across, up = to_pixels((x, y)) * scale
                 pixel = picture.convert("RGB").getpixel((across, picture.height - up))
-                assert pixel == (0x20, 0x24, 0x2C)
+                assert pixel == WALL
     plan = plot_plan(layout, values, policy)
     # Their values do not stretch the colours.
-    assert plan.axes[0].images[0].get_clim() == (5.0, 15.0)
-    arrows = [each for each in plan.axes[0].collections if isinstance(each, Quiver)]
+    assert plan.images[0].get_clim() == (5.0, 15.0)
+    arrows = [each for each in plan.collections if isinstance(each, Quiver)]
     assert sum(len(each.U) for each in arrows) == 12 - 2 - 1
 
 
 def test_goals_are_drawn_where_they_are() -> None:
     env = gym.make("NDMaze-v0", shape=(4, 3, 2), goal=(2, 1, 1))
     layout = env.get_wrapper_attr("layout")
-    figure = plot_plan(layout, np.arange(24.0))
+    drawn = plot_plan(layout, np.arange(24.0))
     stars = [
         [tuple(line.get_xydata()[0]) for line in axes.lines if line.get_marker() == "*"]
-        for axes in figure.axes[:2]
+        for axes in drawn
     ]
     assert stars == [[], [(2.0, 1.0)]]
 
@@ -217,45 +215,51 @@ def corridor(names: Any) -> TabularMDP:
 class TestValues:
     def test_names_beside_bars(self) -> None:
         model = corridor(["hall", ("attic", 2), "exit for $5"])
-        figure = plot_values(model, [2.0, 1.0, 0.0], np.array([0, 1, 0]), title="Rooms")
-        (axes,) = figure.axes
+        axes = plot_values(model, [2.0, 1.0, 0.0], np.array([0, 1, 0]), title="Rooms")
         labels = [text.get_text() for text in axes.get_xticklabels()]
         assert labels == ["hall", "('attic', 2)", r"exit for \$5"]
         assert [bar.get_height() for bar in axes.patches] == [2.0, 1.0, 0.0]
         # In a terminal state there is nothing to do.
         assert [text.get_text() for text in axes.texts] == ["on", "back", ""]
-        figure.canvas.draw()
+        axes.figure.canvas.draw()
 
     def test_a_map_where_names_are_places(self, tmp_path: Path) -> None:
         model = corridor([(2, 5), (3, 5), (3, 7)])
-        figure = plot_values(model, [2.0, np.inf, -0.0], np.array([0, 1, 0]), label="steps")
-        axes, bar = figure.axes
+        axes = plot_values(model, [2.0, np.inf, -0.0], np.array([0, 1, 0]), label="steps")
         (image,) = axes.images
         cells = image.get_array()
         assert cells.shape == (3, 2)
-        # Rows from below: y = 5, 6, 7; what is no state, or infinite, has no colour.
-        assert cells.filled(-1).tolist() == [[2.0, -1.0], [-1.0, -1.0], [-1.0, 0.0]]
+        # Rows from below: y = 5, 6, 7; what is no state has no colour, what is infinite its own.
+        assert np.ma.getmaskarray(cells).tolist() == [[0, 0], [1, 1], [1, 0]]
+        assert (cells[0, 0], cells[2, 1]) == (2.0, 0.0)
+        assert cells[0, 1] > image.norm.vmax == 2.0
+        # Names are where one reads them: at the axes.
+        across, up = (
+            [text.get_text() for text in axis.get_ticklabels()] for axis in (axes.xaxis, axes.yaxis)
+        )
+        assert (across, up) == (["2", "3"], ["5", "6", "7"])
         assert {text.get_text(): text.get_position() for text in axes.texts} == {
-            "2\non": (2, 5),
-            "inf\nback": (3, 5),
-            "0": (3, 7),
+            "2\non": (0, 0),
+            "inf\nback": (1, 0),
+            "0": (1, 2),
         }
-        assert bar.get_ylabel() == "steps"
-        save_figure(figure, tmp_path / "map.png")
+        assert axes.figure.axes[1].get_ylabel() == "steps (grey: without limit)"
+        save_figure(axes, tmp_path / "map.png")
 
     @pytest.mark.parametrize("names", [[(0, 0), (0, 1), (0, 10**9)], [(0, 0), (0, 10**400), "a"]])
     def test_places_far_apart_are_bars(self, names: Any) -> None:
-        figure = plot_values(corridor(names), [2.0, 1.0, 0.0])
-        assert len(figure.axes[0].patches) == 3
+        axes = plot_values(corridor(names), [2.0, 1.0, 0.0])
+        assert len(axes.patches) == 3
 
     def test_without_names_and_many(self) -> None:
         model = TabularMDP.from_batched_function(
             500, 1, lambda s, a: (1.0, s - 1, np.where(s == 0, np.inf, 1.0))
         )
-        figure = plot_values(model, np.arange(500.0), np.zeros(500, dtype=int))
-        assert len(figure.axes[0].patches) == 500
-        assert not figure.axes[0].texts
-        figure.canvas.draw()
+        axes = plot_values(model, np.arange(500.0), np.zeros(500, dtype=int))
+        (line, _) = axes.lines
+        np.testing.assert_array_equal(line.get_ydata(), np.arange(500.0))
+        assert not axes.texts
+        axes.figure.canvas.draw()
 
     @pytest.mark.parametrize(
         ("values", "policy", "message"),
