@@ -9,10 +9,11 @@ from typing import Protocol, Self
 from rich.console import Console
 from rich.markup import escape
 
-# Seconds before anything is shown, between updates on a terminal, and between lines elsewhere.
-_SHOW_AFTER = 1.0
+# Seconds before anything is shown, between updates on a terminal, and elsewhere between the first
+# two lines, from where on the pauses grow, and between lines at last.
+_SHOW_AFTER = 0.5
 _UPDATE_EVERY = 0.5
-_LINE_EVERY = 10.0
+_FIRST_PAUSE, _LINE_EVERY = 1.5, 10.0
 
 # A forecast needs so many points over so many seconds, and that the rate of its later half and of
 # its last quarter differ by no more than this factor: else what is to come is anybody's guess.
@@ -167,10 +168,12 @@ class Waiting:
                 while not self._ended.wait(_UPDATE_EVERY):
                     status.update(escape(self._line()))
         else:
+            pause = _FIRST_PAUSE
             while True:
                 self._console.print(self._line(), markup=False, highlight=False, soft_wrap=True)
-                if self._ended.wait(_LINE_EVERY):
+                if self._ended.wait(pause):
                     return
+                pause = min(2 * pause, _LINE_EVERY)
 
     def _line(self) -> str:
         passed = self.passed

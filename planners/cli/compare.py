@@ -32,9 +32,9 @@ from planners.cli.outputs import check_writable, is_same_file
 from planners.cli.progress import Goal, ProgressLine
 from planners.cli.sources import MODEL_SUFFIXES
 from planners.comparison import compare
-from planners.objective import Objective
+from planners.objective import Discounted, Objective
 from planners.plotting import check_matplotlib, figure_format, save_figure
-from planners.solve import METHODS, check_limits
+from planners.solve import METHODS, check_limits, check_method
 from planners.waiting import Waiting
 
 #: What help ends with.
@@ -114,7 +114,10 @@ def compare_command(
             if is_same_file(path, source):
                 raise ValueError(f"the model file {source!r} would be overwritten by {path}")
     names = None if methods is None else [name.strip() for name in methods.split(",")]
-    # All that can be wrong is, before the environment, which may take long to make.
+    # Before the environment, which may take long to make.
+    if isinstance(asked.get("objective"), Discounted) or set(asked.get("gammas", ())) - {1.0}:
+        for name in names or ():
+            check_method(name, options.get(name, {}))
     model = model_of(opened(source, settings or []))
     limits: dict[str, Any] = {
         "tol": tol,

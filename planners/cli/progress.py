@@ -144,7 +144,9 @@ class ProgressLine(Waiting):
         if goal is not None:
             goal.note(progress, self.passed)
             of = "" if goal.num_iterations is None else f" of {goal.num_iterations:,}"
-        text = f"{self._of}iteration {progress.iteration:,}{of}, {progress.num_updates:,} updates"
+        text = f"{self._of}iteration {progress.iteration:,}{of}"
+        if not self._of:  # else there is no room for it in a line
+            text += f", {progress.num_updates:,} updates"
         if not math.isnan(progress.bound):
             text += f", bound {progress.bound:.3g}"
         elif not math.isnan(progress.residual):

@@ -16,7 +16,7 @@ from planners.waiting import Forecast, Waiting, time_left
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_SHOW_AFTER", "_UPDATE_EVERY", "_LINE_EVERY"):
+    for name in ("_SHOW_AFTER", "_UPDATE_EVERY", "_FIRST_PAUSE", "_LINE_EVERY"):
         monkeypatch.setattr(waiting, name, 1e-3)
 
 

@@ -14,8 +14,8 @@ from planners.experiments.running.tasks import Task
 from planners.experiments.study import Outcome
 from planners.waiting import time_left
 
-# Seconds between lines where there is no terminal.
-_LINE_EVERY = 30.0
+# Seconds before the first line and between others where there is no terminal.
+_FIRST_LINE, _LINE_EVERY = 1.0, 30.0
 
 
 class Pace:
@@ -115,7 +115,7 @@ class ProgressBar:
     def begin(self, tasks: Sequence[Task], outcomes: Sequence[Outcome | None]) -> None:
         """Begin to count, as `runner.Watcher.begin` says."""
         self._start = time.monotonic()
-        self._next_line = self._start + _LINE_EVERY
+        self._next_line = self._start + _FIRST_LINE
         self._num_tasks = len(tasks)
         for task, outcome in zip(tasks, outcomes, strict=True):
             if outcome is None:

@@ -1,0 +1,72 @@
+"""Without packages that draw, what does not draw works, and what does says what to install."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# What a finder refuses is as good as not installed.
+BLOCKED = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("matplotlib", "pygame"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+sys.argv[0] = "aggmaze"
+from planners.cli import main
+main()
+"""
+PLOTS = 'error: pictures need matplotlib: pip install "aggmaze[plots]"\n'
+WINDOW = 'error: a window needs pygame: pip install "pygame-ce>=2.5"\n'
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    root = Path(__file__).parents[3]
+    return subprocess.run(
+        [sys.executable, "-c", BLOCKED, *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_solving_needs_neither(tmp_path: Path) -> None:
+    for arguments in (
+        ("solve", "TerrainMaze-v0", "--gamma", "0.9", "--episodes", "2", "--save", "plan.npz"),
+        ("compare", "TerrainMaze-v0", "--gamma", "0.9", "--methods", "value_iteration"),
+        ("convert", "TerrainMaze-v0", "model.npz"),
+    ):
+        done = run(tmp_path, *arguments)
+        assert done.returncode == 0, done.stderr
+        assert "error" not in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.npz", "plan.npz"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("solve TerrainMaze-v0 --gamma 0.9 --image plan.png", PLOTS),
+        ("compare TerrainMaze-v0 --gamma 0.9 --plot runs.png", PLOTS),
+        ("reproduce bounds --out reproduction", PLOTS),
+        ("play TerrainMaze-v0 --gamma 0.9", WINDOW),
+    ],
+)
+def test_pictures_and_windows_say_what_to_install(
+    tmp_path: Path, words: str, expected: str
+) -> None:
+    done = run(tmp_path, *words.split())
+    assert done.returncode == 2
+    # On a slow machine there are lines before that say what is waited for.
+    assert done.stderr.endswith(expected)
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.glob("*.png"))
