@@ -57,6 +57,12 @@ class Routes:
         """Return the states that a policy visits from a start if all goes to plan.
 
         Empty where that is not known; it ends where it comes back to itself.
+
+        Parameters
+        ----------
+        policy : ndarray of int, shape (S,), optional
+        start : int
+            The first of the states.
         """
         model = self._model
         if policy is None or not self.leads:

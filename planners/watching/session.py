@@ -155,10 +155,10 @@ class Session:
             frame = Frame.of(progress, self._num_states)
             with self.lock:
                 film.add(frame)
-        if slowed:
-            self._wait()
         if self._also is not None and self._also(progress):
             return True
+        if slowed:
+            self._wait()
         return self._stop
 
     def _wait(self) -> None:
