@@ -96,7 +96,9 @@ def run(configuration: Configuration, seed: np.random.SeedSequence) -> Outcome:
 def _options(method: str, algorithm: Algorithm3) -> dict[str, Any]:
     """Return what `planners.solve` takes, without a limit."""
     if method == CENTRED:
-        return {"method": "value_iteration", "gamma": algorithm.gamma, "num_threads": 1}
+        # With a tolerance, far below all that is shown: without one values are the plain iterates.
+        common = {"gamma": algorithm.gamma, "num_threads": 1}
+        return {"method": "value_iteration", "tol": 1e-12, **common}
     steps = "total" if method == TOTAL else "phase from 1"
     options = algorithm.options(steps)
     del options["num_iterations"]

@@ -301,7 +301,12 @@ def _caption(section: Section, note: str) -> str:
 
 
 def half_width_words(mean: float, half_width: float) -> str:
-    """Return half the width of an interval as the report prints it: 0 where it is rounding."""
+    """Return half the width of an interval as the report prints it: 0 where it is rounding.
+
+    Parameters
+    ----------
+    mean, half_width : float
+    """
     if half_width < 1e-6 * abs(mean):
         return "0"
     return f"{half_width:.2g}" if half_width < 100 else f"{half_width:,.0f}"

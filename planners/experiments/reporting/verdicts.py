@@ -60,7 +60,14 @@ def together(answers: Iterable[str]) -> str:
 
 
 def verdict(claim: str, findings: Mapping[str, Finding]) -> Verdict:
-    """Return the verdict on a claim, by the findings of its parts."""
+    """Return the verdict on a claim, by the findings of its parts.
+
+    Parameters
+    ----------
+    claim : str
+    findings : dict
+        The answer for each part, and the words that say why.
+    """
     answer = together(answer for answer, _ in findings.values())
     parts: dict[str, list[str]] = {}
     for part, (_, words) in findings.items():
@@ -281,7 +288,7 @@ def ahead_late(
     """Judge that aggregation comes to the error that it keeps in fewer updates than the other.
 
     That error is the mean of the last quarter of the sweeps; 1.1 times as much counts as there.
-    The parameters are those of `ahead_early`.
+    Arguments as for `ahead_early`.
     """
     small = too_small(positions, epsilon, paper_positions)
 
@@ -426,7 +433,10 @@ def fewer_updates(panels: Mapping[str, tuple[Balance, Balance]]) -> Verdict:
             return NOT_TESTED, f"{words}: the intervals leave it open"
         return (HOLDS if order < 0 else FAILS), words
 
-    claim = "CartPole balances after fewer updates than with value iteration."
+    claim = (
+        "CartPole balances after fewer updates than with value iteration (here with one global "
+        "iteration in turn)."
+    )
     return verdict(claim, {cells: judge(*found) for cells, found in panels.items()})
 
 
