@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Self
+from typing import Protocol, Self
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,6 +13,91 @@ from rich.markup import escape
 _SHOW_AFTER = 1.0
 _UPDATE_EVERY = 0.5
 _LINE_EVERY = 10.0
+
+# A forecast needs so many points over so many seconds, and that the rate of its later half and of
+# its last quarter differ by no more than this factor: else what is to come is anybody's guess.
+_LEAST_POINTS, _LEAST_SECONDS, _LARGEST_CHANGE = 4, 1.0, 3.0
+# Points that are kept; beyond these every second one is dropped.
+_MOST_POINTS = 256
+
+
+class Ending(Protocol):
+    """What can tell when something ends."""
+
+    def seconds_left(self, now: float) -> float | None:
+        """Return in how many seconds, None where that cannot be told.
+
+        Parameters
+        ----------
+        now : float
+            In seconds.
+        """
+
+
+class Forecast:
+    """Foretells when a number will have fallen to a goal, from how it fell so far.
+
+    It is one that falls evenly with time: what is left to do, or the logarithm of an error that
+    shrinks by about the same factor in each iteration.  The latest half of the time counts, since
+    what was at first is seldom typical.
+
+    Attributes
+    ----------
+    goal : float
+    """
+
+    def __init__(self, goal: float = 0.0) -> None:
+        self.goal = goal
+        self._points: list[tuple[float, float]] = []
+        self._apart = 0.0
+
+    def note(self, number: float, now: float) -> None:
+        """Say what the number is.
+
+        Parameters
+        ----------
+        number : float
+        now : float
+            In seconds, since any beginning.
+        """
+        points = self._points.copy()
+        # The newest point is always there, the others as far apart as there is room for.
+        if len(points) > 2 and points[-1][0] - points[-2][0] < self._apart:
+            points.pop()
+        points.append((now, number))
+        if len(points) > _MOST_POINTS:
+            self._apart = 2 * (now - points[0][0]) / _MOST_POINTS
+            points = [*points[:-1:2], points[-1]]
+        self._points = points  # at once, as another thread reads them
+
+    def seconds_left(self, now: float) -> float | None:
+        """Return in how many seconds the goal is reached, None where that cannot be told.
+
+        Parameters
+        ----------
+        now : float
+            By the clock of `note`.
+        """
+        points, goal = self._points, self.goal
+        if len(points) < _LEAST_POINTS:
+            return None
+        (start, _), (end, number) = points[0], points[-1]
+        # Where the goal is reached and this goes on, something else is waited for.
+        if end - start < _LEAST_SECONDS or number <= goal:
+            return None
+        later, last = (_fall(points, end - share * (end - start)) for share in (0.5, 0.25))
+        if min(later, last) <= 0 or max(later, last) > _LARGEST_CHANGE * min(later, last):
+            return None
+        seconds = (number - goal) / later - (now - end)
+        # What should be over and is not takes nobody knows how long.
+        return seconds if seconds >= 0 else None
+
+
+def _fall(points: list[tuple[float, float]], since: float) -> float:
+    """Return by how much a number fell each second, since the last point before some time."""
+    then, before = next((point for point in reversed(points[:-1]) if point[0] <= since), points[0])
+    end, number = points[-1]
+    return (before - number) / (end - then) if end > then else 0.0
 
 
 class Waiting:
@@ -30,6 +115,8 @@ class Waiting:
     def __init__(self, console: Console, what: str) -> None:
         self._console = console
         self._what = self._text = what
+        self._left: Ending | None = None
+        self._counts = Forecast()
         self._start = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -43,9 +130,21 @@ class Waiting:
         self._ended.set()
         self._thread.join()
 
-    def tell(self, text: str) -> None:
-        """Say how it goes."""
-        self._text = text
+    def tell(self, text: str, left: Ending | None = None) -> None:
+        """Say how it goes.
+
+        Parameters
+        ----------
+        text : str
+        left : Ending, optional
+            When it ends, by the clock of `passed`.
+        """
+        self._text, self._left = text, left
+
+    @property
+    def passed(self) -> float:
+        """Seconds since the block began."""
+        return time.monotonic() - self._start
 
     def count(self, done: int, total: int, unit: str) -> None:
         """Say how much of it is done, from which follows what is left.
@@ -57,11 +156,8 @@ class Waiting:
         unit : str
             What is counted, in the plural.
         """
-        text = f"{self._what}: {done:,} of {total:,} {unit}"
-        if done > 0:
-            passed = time.monotonic() - self._start
-            text += f", {time_left(passed * (total - done) / done)}"
-        self._text = text
+        self._counts.note(total - done, self.passed)
+        self.tell(f"{self._what}: {done:,} of {total:,} {unit}", self._counts)
 
     def _watch(self) -> None:
         if self._ended.wait(_SHOW_AFTER):
@@ -71,11 +167,18 @@ class Waiting:
                 while not self._ended.wait(_UPDATE_EVERY):
                     status.update(escape(self._line()))
         else:
-            while not self._ended.wait(_LINE_EVERY):
+            while True:
                 self._console.print(self._line(), markup=False, highlight=False, soft_wrap=True)
+                if self._ended.wait(_LINE_EVERY):
+                    return
 
     def _line(self) -> str:
-        return f"{self._text}, {time.monotonic() - self._start:.0f} s"
+        passed = self.passed
+        seconds = None if self._left is None else self._left.seconds_left(passed)
+        parts = [self._text, f"{passed:.0f} s"]
+        if seconds is not None:
+            parts.append(time_left(seconds))
+        return ", ".join(parts)
 
 
 def time_left(seconds: float) -> str:

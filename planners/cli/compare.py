@@ -12,8 +12,8 @@ from aggmaze.checks import check_integer
 from aggmaze.env_settings import parse_settings
 from aggmaze.files import atomic_file
 from aggmaze.layouts.text import SUFFIXES
-from planners.adapters import as_model
 from planners.cli.app import err, out, reported
+from planners.cli.opening import model_of, opened
 from planners.cli.options import (
     Atol,
     Average,
@@ -29,9 +29,10 @@ from planners.cli.options import (
     asked_objective,
 )
 from planners.cli.outputs import check_writable, is_same_file
-from planners.cli.progress import ProgressLine
-from planners.cli.sources import MODEL_SUFFIXES, open_env
+from planners.cli.progress import Goal, ProgressLine
+from planners.cli.sources import MODEL_SUFFIXES
 from planners.comparison import compare
+from planners.objective import Objective
 from planners.plotting import check_matplotlib, figure_format, save_figure
 from planners.solve import METHODS, check_limits
 from planners.waiting import Waiting
@@ -114,25 +115,33 @@ def compare_command(
                 raise ValueError(f"the model file {source!r} would be overwritten by {path}")
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     # All that can be wrong is, before the environment, which may take long to make.
-    model = as_model(open_env(source, settings or []))
-    settings_of_runs: dict[str, Any] = {
+    model = model_of(opened(source, settings or []))
+    limits: dict[str, Any] = {
         "tol": tol,
         "atol": atol,
         "num_iterations": num_iterations,
         "num_updates": num_updates,
         "time_limit": time_limit,
-        "seed": seed,
-        "num_threads": num_threads,
     }
+    num_runs = 0
+
+    def begin(method: str, objective: Objective) -> None:
+        nonlocal num_runs
+        num_runs += 1
+        goal = Goal(objective, method, options.get(method), **limits)
+        line.begin(f"run {num_runs}, {method}, {objective}", goal)
+
     with ProgressLine(err, "solving") as line:
         found = compare(
             model,
             names,
             **asked,
             options=options,
-            begun=line.begin,
+            begun=begin,
             callback=line.show,
-            **settings_of_runs,
+            seed=seed,
+            num_threads=num_threads,
+            **limits,
         )
     out.print(f"environment {source}", markup=False, highlight=False, soft_wrap=True)
     out.print(str(found), markup=False, highlight=False, soft_wrap=True)

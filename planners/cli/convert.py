@@ -8,11 +8,11 @@ from typing import Annotated
 import gymnasium as gym
 import typer
 
-from planners.adapters import as_model
 from planners.cli.app import err, out, reported
+from planners.cli.opening import model_of, opened
 from planners.cli.options import Settings
 from planners.cli.outputs import WRITTEN_SUFFIXES, check_target
-from planners.cli.sources import MODEL_SUFFIXES, open_env
+from planners.cli.sources import MODEL_SUFFIXES
 from planners.waiting import Waiting
 
 #: What help ends with.
@@ -51,9 +51,10 @@ def convert_command(
         if source in gym.registry and not Path(source).exists():
             raise ValueError(f"--from is of model files, and {source!r} is an environment")
         settings = [*(settings or []), f"format={source_format}"]
-    model = as_model(open_env(source, settings or [], is_file=source_format is not None))
-    lost = written.losses(model)
-    with Waiting(err, "writing"):
+    model = model_of(opened(source, settings or [], is_file=source_format is not None))
+    with Waiting(err, "looking what the format keeps"):
+        lost = written.losses(model)
+    with Waiting(err, f"writing {model.num_listed_states:,} states to {target}"):
         written.write(model, target)
     out.print(
         f"{source}: {model.num_listed_states:,} states with "

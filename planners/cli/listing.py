@@ -10,7 +10,8 @@ from rich.table import Table
 import aggmaze
 from aggmaze.formats import registry
 from planners.adapters import as_model
-from planners.cli.app import out, reported
+from planners.cli.app import err, out, reported
+from planners.waiting import Waiting
 
 
 @reported
@@ -19,12 +20,15 @@ def list_command() -> None:
     table = Table(box=None, pad_edge=False)
     for column in ("environment", "states", "actions", ""):
         table.add_column(column, justify="right" if column in ("states", "actions") else "left")
-    for env_id in solvable_ids():
-        env = gym.make(env_id)
-        model = as_model(env)
-        num_states = model.num_listed_states
-        summary = (inspect.getdoc(type(env.unwrapped)) or "").strip().split("\n")[0]
-        table.add_row(env_id, f"{num_states:,}", str(model.num_actions), summary)
+    with Waiting(err, "looking for environments") as waiting:
+        ids = solvable_ids()
+        for i, env_id in enumerate(ids):
+            waiting.count(i, len(ids), "environments")
+            env = gym.make(env_id)
+            model = as_model(env)
+            num_states = model.num_listed_states
+            summary = (inspect.getdoc(type(env.unwrapped)) or "").strip().split("\n")[0]
+            table.add_row(env_id, f"{num_states:,}", str(model.num_actions), summary)
     out.print(table)
     files = Table(box=None, pad_edge=False)
     for column in ("format", "model files", "", ""):

@@ -8,11 +8,13 @@ import typer
 
 import aggmaze
 from aggmaze.checks import check_integer
-from aggmaze.env_settings import make_env
-from aggmaze.play import play
+from aggmaze.models.model import Model
+from aggmaze.play import Advice, play
 from planners.advice import adviser
-from planners.cli.app import reported
+from planners.cli.app import err, reported
+from planners.cli.opening import made
 from planners.cli.options import Gamma, ObjectiveName, Settings, asked_objective
+from planners.cli.progress import Goal, ProgressLine
 
 #: What help ends with.
 EPILOG = "Ends with 0, 2 on bad use, 130 on Ctrl-C."
@@ -32,5 +34,11 @@ def play_command(
     if seed is not None:
         check_integer("--seed", seed)
     asked = asked_objective(gamma, objective_name)
-    env = make_env(env_id, settings or [], render_mode="human")
-    play(env, seed=seed, adviser=adviser(objective=asked))
+    # Nothing is asked of it before there is a model, and what cannot be asked is refused here.
+    adviser(objective=asked)
+
+    def advise(model: Model) -> Advice:
+        with ProgressLine(err, f"solving {env_id}", Goal(asked)) as line:
+            return adviser(objective=asked, callback=line.show)(model)
+
+    play(made(env_id, settings or [], render_mode="human"), seed=seed, adviser=advise)

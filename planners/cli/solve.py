@@ -14,10 +14,10 @@ import aggmaze
 from aggmaze.checks import check_integer
 from aggmaze.layouts.text import SUFFIXES
 from aggmaze.models.model import Model
-from planners.adapters import as_model
 from planners.arrival import Arrival, arrival, describe_arrival
 from planners.budget import Clock
 from planners.cli.app import err, out, reported
+from planners.cli.opening import model_of, opened
 from planners.cli.options import (
     Atol,
     Average,
@@ -35,9 +35,9 @@ from planners.cli.options import (
     number_or_text,
 )
 from planners.cli.outputs import check_outputs, is_same_file
-from planners.cli.progress import ProgressLine
+from planners.cli.progress import Goal, ProgressLine
 from planners.cli.rows import print_rows, result_rows, rollout_rows
-from planners.cli.sources import MODEL_SUFFIXES, is_model_file, layout_of, open_env
+from planners.cli.sources import MODEL_SUFFIXES, is_model_file, layout_of
 from planners.objective import AverageCost, Discounted, FiniteHorizon
 from planners.plotting import plot_plan, save_figure
 from planners.policies import greedy_path
@@ -139,33 +139,38 @@ def solve_command(
     check_limits(tol, atol, num_iterations, num_updates, time_limit)
     if isinstance(asked, Discounted):
         check_method(method, options)
-    env = open_env(env_id, settings or [])
+    env = opened(env_id, settings or [])
     if image is not None and not isinstance(layout_of(env), aggmaze.Layout):
         raise ValueError("--image draws mazes: this environment has no layout to draw")
-    model = as_model(env)
+    model = model_of(env)
     clock = Clock()
-    with ProgressLine(err, "solving") as line:
+    limits: dict[str, Any] = {
+        "tol": tol,
+        "atol": atol,
+        "num_iterations": num_iterations,
+        "num_updates": num_updates,
+        "time_limit": time_limit,
+    }
+    with ProgressLine(err, "solving", Goal(asked, method, options, **limits)) as line:
         result = solve(
             model,
             objective=asked,
             method=method,
-            tol=tol,
-            atol=atol,
-            num_iterations=num_iterations,
-            num_updates=num_updates,
-            time_limit=time_limit,
             seed=seed,
             num_threads=num_threads,
             callback=line.show,
+            **limits,
             **options,
         )
     if save is not None:
-        result.save(save)
+        with Waiting(err, f"writing {save}"):
+            result.save(save)
     print_rows(result_rows(env_id, model, result))
     if save is not None:
         out.print(f"result in {save}", highlight=False, soft_wrap=True)
     if certificate is not None and result.success:
-        result.certificate(certificate)
+        with Waiting(err, f"writing {certificate}"):
+            result.certificate(certificate)
         out.print(f"certificate in {certificate}", highlight=False, soft_wrap=True)
     if image is not None:
         with Waiting(err, "drawing"):

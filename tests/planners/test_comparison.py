@@ -79,7 +79,7 @@ def test_infinite_costs_are_no_error() -> None:
     model = aggmaze.TabularMDP.from_matrices(
         [np.eye(3), [[0, 0, 1], [0, 1, 0], [0, 0, 1]]],
         costs=[[1.0, 2.0], [1.0, 1.0], [0.0, 0.0]],
-        terminal=[2],
+        terminal=[False, False, True],
         order="ass",
     )
     found = planners.compare(model, ["policy_iteration", "value_iteration"], gamma=1)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import io
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 from rich.console import Console
 
 from planners import waiting
-from planners.waiting import Waiting, time_left
+from planners.waiting import Forecast, Waiting, time_left
 
 
 @pytest.fixture(autouse=True)
@@ -63,11 +64,69 @@ def test_counts_tell_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
         until(lambda: "rolling out: 0 of 1,000 episodes, 0 s" in text.getvalue())
         # A quarter of them took 10 s.
         started = told._start
-        with monkeypatch.context() as patch:
-            patch.setattr(time, "monotonic", lambda: started + 10.0)
-            told.count(250, 1000, "episodes")
-        line = "rolling out: 250 of 1,000 episodes, about 30 s left"
-        until(lambda: line in text.getvalue())
+        for done in range(50, 251, 50):
+            now = started + done / 25
+            monkeypatch.setattr(time, "monotonic", lambda now=now: now)
+            told.count(done, 1000, "episodes")
+        line = "rolling out: 250 of 1,000 episodes, 10 s, about 30 s left"
+        try:
+            started_here = time.perf_counter()
+            while line not in text.getvalue():
+                assert time.perf_counter() < started_here + 60
+                time.sleep(1e-3)
+        finally:
+            monkeypatch.undo()
+
+
+def noted(numbers: Iterable[tuple[float, float]], goal: float = 0.0) -> Forecast:
+    forecast = Forecast(goal)
+    for now, number in numbers:
+        forecast.note(number, now)
+    return forecast
+
+
+def test_a_steady_fall_is_foretold_exactly() -> None:
+    """A bound of 100 * 0.9 ** t falls to 1e-4 at t = log(1e6) / log(1 / 0.9)."""
+    bounds = ((t, math.log(100 * 0.9**t)) for t in range(31))
+    forecast = noted(bounds, goal=math.log(1e-4))
+    end = math.log(1e6) / math.log(1 / 0.9)
+    assert forecast.seconds_left(30) == pytest.approx(end - 30)
+    assert forecast.seconds_left(35) == pytest.approx(end - 35)
+
+
+def test_many_points_foretell_as_well_as_few() -> None:
+    """Of 100,000 only so many are kept, the newest among them."""
+    forecast = noted((t / 1000, 200 - t / 1000) for t in range(100_000))
+    assert len(forecast._points) <= waiting._MOST_POINTS
+    assert forecast.seconds_left(99.999) == pytest.approx(100.001, rel=1e-6)
+
+
+def test_a_slow_beginning_is_forgotten() -> None:
+    """Kernels are loaded for 5 s, then 10 a second are done."""
+    points = [(0.0, 1000.0)] + [(5 + t, 1000.0 - 10 * t) for t in range(31)]
+    assert noted(points).seconds_left(35) == pytest.approx(70)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        pytest.param([], id="nothing is known"),
+        pytest.param([(0, 3), (2, 2), (4, 1)], id="too few points"),
+        pytest.param([(t / 10, 10 - t) for t in range(9)], id="too short a time"),
+        pytest.param([(t, 5) for t in range(20)], id="nothing goes on"),
+        pytest.param([(t, 5 + t) for t in range(20)], id="it grows"),
+        pytest.param([(t, max(10 - t, 1)) for t in range(20)], id="it has come to a halt"),
+        pytest.param([(t, 3 - t) for t in range(8)], id="the goal is reached"),
+    ],
+)
+def test_no_guess_is_better_than_a_wild_one(points: list[tuple[float, float]]) -> None:
+    assert noted(points).seconds_left(points[-1][0] if points else 0.0) is None
+
+
+def test_what_should_be_over_takes_nobody_knows_how_long() -> None:
+    forecast = noted((t, 10 - t) for t in range(9))
+    assert forecast.seconds_left(8) == pytest.approx(2)
+    assert forecast.seconds_left(11) is None
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def test_ctrl_c_in_a_callback_of_a_library_is_not_lost(
         while time.monotonic() < deadline:
             time.sleep(0.01)
 
-    monkeypatch.setattr(cli.solve, "as_model", compile_for_long)
+    monkeypatch.setattr(cli.opening, "as_model", compile_for_long)
     assert run(monkeypatch, "solve", "FrozenLake-v1", "--gamma", 0.9) == 130
     assert capsys.readouterr().err == "interrupted\n"
 
@@ -412,7 +412,7 @@ def test_warnings_have_the_style_of_errors(
         return as_model(source)
 
     as_model = planners.as_model
-    monkeypatch.setattr(cli.solve, "as_model", warn)
+    monkeypatch.setattr(cli.opening, "as_model", warn)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         arguments = ["FrozenLake-v1", "--gamma", 0.9, "--episodes", 1]
@@ -773,7 +773,7 @@ def test_what_is_asked_for_is_checked_before_the_environment_is_made(
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise AssertionError("an environment was made")
 
-    monkeypatch.setattr(cli.solve, "open_env", refuse)
+    monkeypatch.setattr(cli.opening, "open_env", refuse)
     monkeypatch.setattr(sys, "argv", ["aggmaze", "solve", "TerrainMaze-v0", *arguments])
     with pytest.raises(SystemExit) as ended:
         cli.main()

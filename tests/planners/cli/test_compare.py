@@ -84,7 +84,7 @@ def test_ctrl_c_prints_what_is_finished(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def press(self: Any, progress: Any) -> None:
-        if self._of.startswith("gauss_seidel"):
+        if self._of.startswith("run 2, gauss_seidel"):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(cli.compare.ProgressLine, "show", press)
