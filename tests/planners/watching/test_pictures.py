@@ -1,0 +1,195 @@
+"""Pictures: what colour a state has, where borders and walls are, what recordings hold."""
+
+import math
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from PIL import Image
+
+import planners
+from aggmaze.rendering.colors import value_colors
+from planners import as_model
+from planners.watching.film import Film, Frame
+from planners.watching.movies import write_gif
+from planners.watching.painter import (
+    DARK,
+    LIGHT,
+    THEMES,
+    Map,
+    Painter,
+    Words,
+    snug_size,
+    table_of_colors,
+)
+from planners.watching.run import Recorder
+from planners.watching.scenes import scene_of
+
+_NOWHERE = np.empty(0, dtype=np.int64)
+
+
+def _run(env, iterations=9, **options):
+    model = as_model(env)
+    film = Film(model.num_listed_states)
+    arguments = {"gamma": 0.95, "method": "adaptive_aggregation", "epsilon": 1.0} | options
+    planners.solve(
+        model, num_iterations=iterations, callback=Recorder(film, model.num_states), **arguments
+    )
+    return scene_of(env, model), film
+
+
+def _frame(values, labels=None, megastates=0):
+    return Frame(1, 10, 0.0, megastates, 1.0, 2.0, np.asarray(values, dtype=float), labels)
+
+
+def _middles(scene, cell):
+    rows, columns = np.indices(scene.index.shape)
+    return np.stack([rows, columns], axis=-1) * cell + cell // 2
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_cells_have_the_colour_of_their_value(theme):
+    env = gym.make("TerrainMaze-v0", shape=(6, 4))
+    scene = scene_of(env, as_model(env))
+    picture = Map(scene, (120, 80), theme)
+    assert picture.cell == 20
+    assert picture.size == (120, 80)
+    values = np.linspace(-3.0, 5.0, 24)
+    pixels = np.asarray(picture.paint(_frame(values), _NOWHERE))
+    middles = _middles(scene, 20)
+    marked = [scene.start, *scene.goals.tolist()]
+    for cell, state in np.ndenumerate(scene.index):
+        if state not in marked:
+            row, column = middles[cell]
+            expected = value_colors((values[state] + 3.0) / 8.0)
+            assert np.abs(pixels[row, column].astype(int) - expected).max() <= 3
+
+
+def test_borders_lie_between_megastates_and_walls_where_moves_end():
+    env = gym.make("StandardMaze-v0", shape=(5, 5), layout_seed=2)
+    scene = scene_of(env, as_model(env))
+    picture = Map(scene, (200, 200), LIGHT)
+    assert picture.cell == 40
+    labels = np.arange(25, dtype=np.int32) // 5  # columns
+    frame = _frame(np.ones(25), labels, megastates=5)
+    pixels = np.asarray(picture.paint(frame, _NOWHERE)).astype(int)
+    plain = np.asarray(picture.paint(frame, _NOWHERE, borders=False)).astype(int)
+    for row in range(5):
+        for column in range(4):
+            place = row * 40 + 20, (column + 1) * 40
+            if {scene.start, *scene.goals.tolist()} & set(scene.index[row, column : column + 2]):
+                continue  # below the mark
+            if scene.wall_right[row, column]:
+                np.testing.assert_array_equal(pixels[place], LIGHT.wall)
+            else:
+                # Lighter than without, and white but for a share.
+                assert pixels[place].sum() > plain[place].sum()
+                assert pixels[place].min() >= 200
+    for row in range(4):
+        for column in range(5):
+            place = (row + 1) * 40, column * 40 + 20
+            if {scene.start, *scene.goals.tolist()} & set(scene.index[row : row + 2, column]):
+                continue  # below the mark
+            if scene.wall_below[row, column]:
+                np.testing.assert_array_equal(pixels[place], LIGHT.wall)
+            else:  # one mega-state
+                np.testing.assert_array_equal(pixels[place], plain[place])
+
+
+def test_what_is_not_finite_has_a_colour_of_its_own():
+    env = gym.make("TerrainMaze-v0", shape=(4, 4))
+    scene = scene_of(env, as_model(env))
+    values = np.ones(16)
+    values[5] = np.inf
+    pixels = np.asarray(Map(scene, (80, 80), DARK).paint(_frame(values), _NOWHERE))
+    row, column = np.argwhere(scene.index == 5)[0] * 20 + 10
+    np.testing.assert_array_equal(pixels[row, column], DARK.unknown)
+
+
+def test_a_path_is_drawn_through_the_cells_that_it_visits():
+    env = gym.make("TerrainMaze-v0", shape=(5, 5))
+    scene = scene_of(env, as_model(env))
+    path = np.array([12, 13, 8])
+    pixels = np.asarray(Map(scene, (200, 200), LIGHT).paint(_frame(np.ones(25)), path))
+    for state in path:
+        row, column = np.argwhere(scene.index == state)[0] * 40 + 20
+        np.testing.assert_array_equal(pixels[row, column], LIGHT.path)
+
+
+@pytest.mark.parametrize("size", [(300, 200), (720, 480), (1280, 800), (420, 900), (64, 48)])
+@pytest.mark.parametrize("env_id", ["TerrainMaze-v0", "NDMaze-v0", "CliffWalking-v1"])
+def test_pictures_have_the_size_that_is_asked_for(size, env_id):
+    scene, film = _run(gym.make(env_id))
+    painter = Painter(scene, Words("title", "subtitle"), size, LIGHT)
+    for frame in film.frames[::4]:
+        assert painter.paint(frame, film.points(), _NOWHERE).size == size
+
+
+@pytest.mark.parametrize("shape", [(20, 20), (50, 10), (10, 50), (300, 300)])
+def test_recorded_pictures_fit_their_map(shape):
+    env = gym.make("TerrainMaze-v0", shape=shape)
+    scene = scene_of(env, as_model(env))
+    width, height = snug_size(scene, (720, 480))
+    assert width <= 720
+    assert height <= 480
+    assert width % 2 == height % 2 == 0
+    Painter(scene, Words("a", "b"), (width, height), LIGHT)
+
+
+def test_a_picture_without_any_bound_or_point_is_drawn():
+    env = gym.make("TerrainMaze-v0", shape=(5, 5))
+    scene = scene_of(env, as_model(env))
+    first = Frame(0, 0, 0.0, 0, math.nan, math.nan, np.zeros(25), None)
+    painter = Painter(scene, Words("a", "b"), (400, 300), LIGHT)
+    assert painter.paint(first, [], _NOWHERE).size == (400, 300)
+
+
+def test_a_gif_shows_each_picture_for_its_time(tmp_path):
+    colors = [(255, 0, 0), (0, 255, 0), (0, 0, 255)]
+    pictures = [lambda c=color: Image.new("RGB", (30, 20), c) for color in colors]
+    file = tmp_path / "run.gif"
+    write_gif(file, pictures, [120, 120, 2500], colors)
+    with Image.open(file) as gif:
+        assert gif.n_frames == 3
+        assert gif.info.get("loop") == 0
+        for place, color in enumerate(colors):
+            gif.seek(place)
+            assert gif.convert("RGB").getpixel((7, 7)) == color
+            assert gif.info["duration"] == (2500 if place == 2 else 120)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_gif_has_the_colours_of_the_picture(theme, tmp_path):
+    env = gym.make("TerrainMaze-v0", shape=(8, 8))
+    file = tmp_path / "run.gif"
+    planners.watch(env, gamma=0.9, num_iterations=14, record=file, theme=theme, frames=10)
+    assert len(table_of_colors(THEMES[theme])) <= 256
+    with Image.open(file) as gif:
+        assert gif.n_frames <= 10
+        gif.seek(gif.n_frames - 1)
+        pixels = np.asarray(gif.convert("RGB")).reshape(-1, 3)
+        for color in (THEMES[theme].path, THEMES[theme].ground, THEMES[theme].ink):
+            assert (pixels == color).all(axis=1).any()
+
+
+def test_a_film_holds_as_many_pictures_as_its_time_takes(tmp_path):
+    ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="pip install aggmaze[video]")
+    file = tmp_path / "run.mp4"
+    env = gym.make("TerrainMaze-v0", shape=(8, 8))
+    planners.watch(env, gamma=0.9, num_iterations=14, record=file, frames=10, size=(400, 300))
+    pictures, seconds = ffmpeg.count_frames_and_secs(str(file))
+    assert abs(pictures - 30 * seconds) <= 2
+    assert 2.5 < seconds < 5
+
+
+def test_a_film_without_an_encoder_names_the_extra_before_the_work(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    with pytest.raises(ModuleNotFoundError, match=r"aggmaze\[video\]"):
+        planners.watch(
+            gym.make("TerrainMaze-v0"),
+            gamma=0.9,
+            record=tmp_path / "run.mp4",
+            callback=lambda progress: pytest.fail("the solve began"),
+        )
+    assert list(tmp_path.iterdir()) == []
