@@ -14,6 +14,7 @@ from planners.arrival import Arrival, ArrivalProgress, arrival
 from planners.evaluation import evaluate
 from planners.normalize import normalized
 from planners.objective import AverageCost, Discounted, FiniteHorizon, TotalCost
+from planners.occupancy import occupancy
 from planners.policies import greedy, q_values
 from planners.record import Progress
 from planners.result import History, NotSolvedError, SolveResult, Status
@@ -41,6 +42,7 @@ __all__ = [
     "evaluate",
     "greedy",
     "normalized",
+    "occupancy",
     "q_values",
     "rollout",
     "solve",
