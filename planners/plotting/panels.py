@@ -223,6 +223,7 @@ class Panels:
 
         numbers = np.ma.masked_array(laid, self.missing | np.isnan(laid))
         pixels = self._wall_pixels()
+        sharp = self.pixels_per_cell() >= 2
         for axes, plane in self.each():
             cells = np.ma.masked_array(
                 self.cut(numbers.filled(0), plane), self.cut(np.ma.getmaskarray(numbers), plane)
@@ -236,8 +237,8 @@ class Panels:
                     norm=norm,
                     origin="lower",
                     extent=(-0.5, cells.shape[1] * step - 0.5, -0.5, cells.shape[0] * step - 0.5),
-                    # Nothing is between two mega-states.
-                    interpolation="nearest" if borders else None,
+                    # Nothing is between two cells, unless a pixel has to show several.
+                    interpolation="nearest" if borders or sharp else "antialiased",
                 )
             else:
                 self._draw_mesh(axes, plane, cmap(norm(cells)), pixels)
