@@ -55,30 +55,30 @@ class PageError(Exception):
 def main() -> int:
     """Run the script and return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("--out", type=Path, default=BUILD / "html", help="default: build/site/html")
-    parser.add_argument("--fresh", action="store_true", help="forget what was built before")
-    arguments = parser.parse_args()
+    parser.parse_args()
     if importlib.util.find_spec("sphinx") is None:
         print('error: the site needs Sphinx: pip install -e ".[docs]"', file=sys.stderr)
         return 1
-    if arguments.fresh:
-        shutil.rmtree(BUILD, ignore_errors=True)
+    # Pages of an earlier build that are gone would be found, and links to them pass.
+    shutil.rmtree(BUILD, ignore_errors=True)
+    started = time.monotonic()
+    print("Putting the pages together and running the notebooks: a minute or two.", flush=True)
     try:
         assemble(BUILD / "source")
     except PageError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    started = time.monotonic()
-    code = build(BUILD / "source", arguments.out)
+    out = BUILD / "html"
+    code = build(BUILD / "source", out)
     if code:
         return code
     check = runpy.run_path(str(HERE / "_links.py"))["broken"]
-    broken = list(check(arguments.out))
+    broken = list(check(out))
     for line in broken:
         print(f"error: {line}", file=sys.stderr)
     if not broken:
         seconds = time.monotonic() - started
-        print(f"{arguments.out / 'index.html'}: all links lead somewhere; {seconds:.0f} s")
+        print(f"{out / 'index.html'}: all links lead somewhere; {seconds:.0f} s")
     return 1 if broken else 0
 
 
