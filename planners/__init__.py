@@ -18,6 +18,7 @@ from planners.comparison import ComparedRun, Comparison, compare
 from planners.evaluation import evaluate
 from planners.normalize import normalized
 from planners.objective import AverageCost, Discounted, FiniteHorizon, TotalCost
+from planners.occupancy import occupancy
 from planners.policies import greedy, q_values
 from planners.record import Progress
 from planners.result import History, NotSolvedError, SolveResult, Status
@@ -54,6 +55,7 @@ __all__ = [
     "evaluate",
     "greedy",
     "normalized",
+    "occupancy",
     "q_values",
     "rollout",
     "solve",

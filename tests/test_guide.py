@@ -20,8 +20,8 @@ from planners import cli
 from planners.policies import steps_to_terminal
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-#: Pages with Python, each of which runs by itself; docs/environments and docs/models/* have tests of
-#: their own.
+#: Pages with Python, each of which runs by itself.  Those of docs/environments and docs/models have
+#: tests of their own.
 PYTHON = ("getting_started", "objectives", "methods", "models", "learning", "watch")
 COMMANDS = ("command_line", "watch", "paper")
 

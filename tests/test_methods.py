@@ -33,9 +33,7 @@ def code(cells: Iterable[str]) -> list[str]:
     return [cell.strip("`") for cell in cells]
 
 
-@pytest.mark.parametrize(
-    "heading", ["# The methods", "## One iteration of each"]
-)
+@pytest.mark.parametrize("heading", ["# The methods", "## One iteration of each"])
 def test_tables_list_every_method_once(heading: str) -> None:
     table = rows("docs/methods.md", heading)
     assert sorted(code(row[0] for row in table)) == sorted(METHODS)

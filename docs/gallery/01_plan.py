@@ -2,8 +2,8 @@
 A plan: values, policy and path
 ===============================
 
-``result.plot(env)`` is one call: costs-to-go as colours, the best action as an arrow, and the way from
-the start to the goal.
+``result.plot(env)`` is one call: costs-to-go as colours, the best action as an arrow, and the way
+from the start to the goal.
 """
 
 import gymnasium as gym

@@ -2,8 +2,8 @@
 Mega-states
 ===========
 
-What adaptive aggregation joins: states whose values fall into the same bin. Colours are the values of
-the bins, lines the borders.
+What adaptive aggregation joins: states whose values fall into the same bin. Colours are the values
+of the bins, lines the borders.
 """
 
 import gymnasium as gym

@@ -764,14 +764,12 @@ def plot_slices(
     if ax is None:
         figure = new_figure(3.0 * columns + 1.4, 2.8 * rows + 0.6)
         given = [figure.add_subplot(rows, columns, k + 1) for k in range(len(planes))]
-        if title:
+        if title and len(planes) > 1:
             figure.suptitle(title, fontsize=11)
     else:
         given = list(np.asarray(ax, dtype=object).flat)
         if len(given) != len(planes):
             raise ValueError(f"ax must hold {len(planes)} Axes, one a plane, got {len(given)}")
-        if title:
-            given[0].set_title(title)
     label = label if label is not None else RETURN if returns else COST
     laid = board.lay(array)
     # One scale for all: that of what is seen.
@@ -786,7 +784,8 @@ def plot_slices(
     cmap = sequential(low_is_light=not returns)
     for one, plane in zip(given, planes, strict=True):
         panel = Panels(board, [Plane(plane.axes, plane.through, "")], one, None)
-        set_title(one, plane.title, 8)
+        above = title if one is given[0] and (ax is not None or len(planes) == 1) else None
+        set_title(one, "\n".join(filter(None, (above, plane.title))), 8 if len(planes) > 1 else 11)
         numbers = laid.astype(np.float64)
         mappable = panel.colour(-numbers if returns else numbers, cmap, norm)
         panel.draw_layout(contours=False)

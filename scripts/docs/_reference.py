@@ -26,7 +26,17 @@ PAGES = (
         "Solving",
         "From a model and a question to values, a policy and a bound.",
         "planners",
-        ("solve", "METHODS", "Progress", "watch", "compare", "Comparison", "as_model", "normalized"),
+        (
+            "solve",
+            "METHODS",
+            "Progress",
+            "watch",
+            "compare",
+            "Comparison",
+            "ComparedRun",
+            "as_model",
+            "normalized",
+        ),
     ),
     Page(
         "objectives",
@@ -133,8 +143,8 @@ PAGES = (
 )
 #: What is said of public names that are neither classes nor functions, and so have no docstring.
 CONSTANTS = {
-    "METHODS": "The methods of discounted costs: a dictionary from their names to what is known of them, "
-    "such as what they do and which options they take.",
+    "METHODS": "The methods of discounted costs: a dictionary from their names to what is known of "
+    "them, such as what they do and which options they take.",
     "ENV_IDS": "The ids that importing the package registers with Gymnasium.",
     "TRAIN": "Arguments of `NewMazeEachEpisode`: the mazes to train on.",
     "TEST": "Arguments of `NewMazeEachEpisode`: mazes to test on, none of which is trained on.",
@@ -144,8 +154,10 @@ MODULES = tuple(dict.fromkeys(page.module for page in PAGES))
 
 def pages() -> Iterator[Page]:
     """Yield the pages, with all public names of the modules on them, each once."""
-    named = {module: {n for page in PAGES if page.module == module for n in page.names}
-             for module in MODULES}
+    named = {
+        module: {n for page in PAGES if page.module == module for n in page.names}
+        for module in MODULES
+    }
     for page in PAGES:
         names = public(importlib.import_module(page.module))
         if page.names:

@@ -36,26 +36,26 @@ PAGES: list[tuple[str, str, dict[str, Any], float]] = [
 ]
 # What stands below the list of all.
 INDEX = """\
-[Using them](using.md): windows and overlays, playing, many at once, wrappers, mazes to train and to
-test on. [Mazes of your own](own_mazes.md): as text, from heights, from a picture.
+[Using them](using.md): windows and overlays, playing, many at once, wrappers, mazes to train and
+to test on. [Mazes of your own](own_mazes.md): as text, from heights, from a picture.
 
 Those named Discretized are chains of cells. `aggmaze.DiscretizedCartPole(gym.make("CartPole-v1"))`
-and `aggmaze.Discretized(gym.make("MountainCar-v0"))`, which takes Acrobot and Pendulum too, run their
-policies on the real thing; `aggmaze.discretize` makes models of your own
-([page](../models/discretize.md)). GridWorld-v0 takes your own map, or AIMA's, Sutton and Barto's and
-FrozenLake's by name ([page](../models/maps.md)).
+and `aggmaze.Discretized(gym.make("MountainCar-v0"))`, which takes Acrobot and Pendulum too, run
+their policies on the real thing; `aggmaze.discretize` makes models of your own
+([page](../models/discretize.md)). GridWorld-v0 takes your own map, or AIMA's, Sutton and Barto's
+and FrozenLake's by name ([page](../models/maps.md)).
 
 ## What the mazes share
 
 The goal is position (0, 0), drawn at the bottom left; the agent starts at the opposite corner, or
-anywhere with `start="uniform"`. `p` is the probability that the chosen move happens; else one of the
-other available moves does. `layout_seed` makes the maze, and `reset(seed=...)` never changes it;
-`reset(options={"layout_seed": 7})` draws another. All arguments are on the page of each, and in the
-docstrings (`help(aggmaze.TerrainMazeEnv)`). In a standard maze each move costs 1; on terrain climbing
-costs, and descending pays.
+anywhere with `start="uniform"`. `p` is the probability that the chosen move happens; else one of
+the other available moves does. `layout_seed` makes the maze, and `reset(seed=...)` never changes
+it; `reset(options={"layout_seed": 7})` draws another. All arguments are on the page of each, and
+in the docstrings (`help(aggmaze.TerrainMazeEnv)`). In a standard maze each move costs 1; on
+terrain climbing costs, and descending pays.
 
-Episodes are truncated after 1000 steps; for larger mazes, `gym.make(..., max_episode_steps=...)`. In
-worker processes, `gym.make("aggmaze:TerrainMaze-v0")` imports the package by itself.
+Episodes are truncated after 1000 steps; for larger mazes, `gym.make(..., max_episode_steps=...)`.
+In worker processes, `gym.make("aggmaze:TerrainMaze-v0")` imports the package by itself.
 
 ## Which discount
 
@@ -144,8 +144,8 @@ def index(rows: list[str]) -> str:
             "",
             "# Environments",
             "",
-            "Each has its exact model, `env.unwrapped.transition_model()`: the very tables that `step` "
-            "draws from.",
+            "Each has its exact model, `env.unwrapped.transition_model()`: the very tables that "
+            "`step` draws from.",
             "",
             "| id | what it is |",
             "|---|---|",

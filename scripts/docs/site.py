@@ -1,4 +1,4 @@
-"""Build the site: the pages of docs/, the notebooks, a gallery, and the reference out of docstrings.
+"""Build the site: the pages of docs/, the notebooks, a gallery, the reference of docstrings.
 
     python -m pip install --editable ".[docs]"
     python scripts/docs/site.py                # writes build/site/html
@@ -44,7 +44,7 @@ _LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s]+)\)")
 _FENCE = re.compile(r"^(```|~~~)")
 _RECORDING = "![Mega-states forming in a maze](aggregation.gif)"
 _FRAME = """\
-<iframe class="recording" src="_static/aggregation.html" loading="lazy"
+<iframe class="recording" src="_static/aggregation.html#play"
  title="Mega-states forming in a maze: a slider over the iterations"></iframe>"""
 
 
@@ -55,30 +55,30 @@ class PageError(Exception):
 def main() -> int:
     """Run the script and return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("--out", type=Path, default=BUILD / "html", help="default: build/site/html")
-    parser.add_argument("--fresh", action="store_true", help="forget what was built before")
-    arguments = parser.parse_args()
+    parser.parse_args()
     if importlib.util.find_spec("sphinx") is None:
         print('error: the site needs Sphinx: pip install -e ".[docs]"', file=sys.stderr)
         return 1
-    if arguments.fresh:
-        shutil.rmtree(BUILD, ignore_errors=True)
+    # Pages of an earlier build that are gone would be found, and links to them pass.
+    shutil.rmtree(BUILD, ignore_errors=True)
+    started = time.monotonic()
+    print("Putting the pages together and running the notebooks: a minute or two.", flush=True)
     try:
         assemble(BUILD / "source")
     except PageError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    started = time.monotonic()
-    code = build(BUILD / "source", arguments.out)
+    out = BUILD / "html"
+    code = build(BUILD / "source", out)
     if code:
         return code
     check = runpy.run_path(str(HERE / "_links.py"))["broken"]
-    broken = list(check(arguments.out))
+    broken = list(check(out))
     for line in broken:
         print(f"error: {line}", file=sys.stderr)
     if not broken:
         seconds = time.monotonic() - started
-        print(f"{arguments.out / 'index.html'}: all links lead somewhere; {seconds:.0f} s")
+        print(f"{out / 'index.html'}: all links lead somewhere; {seconds:.0f} s")
     return 1 if broken else 0
 
 
@@ -114,7 +114,7 @@ def assemble(source: Path) -> None:
     runpy.run_path(str(HERE / "aggregation.py"))["record"](source / "_static" / "aggregation.html")
     shutil.copytree(DOCS / "gallery", source / "gallery_examples")
     _reference(source / "reference")
-    places = {path: place for path, place in _pages()}
+    places = dict(_pages())
     for path, place in places.items():
         target = source / place
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -132,7 +132,11 @@ def _pages() -> Iterator[tuple[Path, str]]:
     for path in sorted(DOCS.rglob("*")):
         name = path.relative_to(ROOT).as_posix()
         inside = path.relative_to(DOCS)
-        if path.suffix in (".md", ".ipynb") and name not in ELSEWHERE and inside.parts[0] != "gallery":
+        if (
+            path.suffix in (".md", ".ipynb")
+            and name not in ELSEWHERE
+            and inside.parts[0] != "gallery"
+        ):
             yield path, inside.as_posix()
 
 
@@ -181,20 +185,25 @@ def _between(here: str, there: str) -> str:
 def _as_listed(path: Path, pages: list[Path]) -> list[Path]:
     """Return pages in the order in which a page first links to them; those it forgets, last."""
     text = path.read_text(encoding="utf-8")
-    targets = [Path(os.path.normpath(path.parent / t.partition("#")[0])) for _, t in _LINK.findall(text)]
+    targets = [
+        Path(os.path.normpath(path.parent / t.partition("#")[0])) for _, t in _LINK.findall(text)
+    ]
     return sorted(pages, key=lambda page: targets.index(page) if page in targets else len(targets))
 
 
 def _tree(names: list[str], title: str = "") -> str:
     entries = [re.sub(r"\.(md|ipynb|rst)$", "", name) for name in names]
-    return "\n".join(["", "```{toctree}", ":hidden:", *([title] if title else []), "", *entries, "```", ""])
+    return "\n".join(
+        ["", "```{toctree}", ":hidden:", *([title] if title else []), "", *entries, "```", ""]
+    )
 
 
 def _first_page(text: str, source: Path) -> str:
-    """Return the first page, with the recording; sections that list pages become pages themselves."""
-    if text.count(_RECORDING.replace("aggregation.gif", "files/docs/aggregation.gif")) != 1:
+    """Return the first page, with the recording; sections of several pages become pages."""
+    picture = _RECORDING.replace("aggregation.gif", "files/docs/aggregation.gif")
+    if text.count(picture) != 1:
         raise PageError(f"docs/README.md must have once: {_RECORDING}")
-    text = text.replace(_RECORDING.replace("aggregation.gif", "files/docs/aggregation.gif"), _FRAME)
+    text = text.replace(picture, _FRAME)
     parts = re.split(r"^## (.*)\n", text, flags=re.MULTILINE)
     tops = []
     for title, body in zip(parts[1::2], parts[2::2], strict=True):
@@ -226,4 +235,8 @@ def _reference(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("\nInterrupted.", file=sys.stderr)
+        sys.exit(130)

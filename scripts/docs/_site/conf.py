@@ -1,4 +1,4 @@
-"""Sphinx's configuration of the site; scripts/docs/site.py copies it beside the pages and runs it."""
+"""Sphinx's configuration of the site; scripts/docs/site.py copies it beside the pages."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"__init__\.py",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
+    "capture_repr": (),
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
@@ -68,6 +69,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "aggmaze"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
