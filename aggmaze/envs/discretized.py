@@ -33,6 +33,7 @@ class CellsEnv(TabularEnv):
     """
 
     metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 50}
+    _tells_returns = True
 
     def __init__(self, model: Model, cells: Cells, *, render_mode: str | None = None) -> None:
         self.cells = cells
@@ -45,6 +46,7 @@ class CellsEnv(TabularEnv):
         values: ArrayLike | None = None,
         policy: ArrayLike | None = None,
         labels: ArrayLike | None = None,
+        gamma: float | None = None,
     ) -> None:
         """Show with each cell, in every render mode from now on, what is known of it.
 
@@ -53,19 +55,21 @@ class CellsEnv(TabularEnv):
         Parameters
         ----------
         values : array_like of float, shape (S,), optional
-            Costs-to-go, pointed at on a scale.
+            Costs-to-go, pointed at on a scale of returns, which are minus the costs.
         policy : array_like of int, shape (S,), optional
             An action in each state, as an arrow.
         labels : array_like of int, shape (S,), optional
-            Mega-state of each state, as the colour of what moves.
+            Mega-state of each state, in the order of their values: the colour of what moves.
+        gamma : float, optional
+            The discount of the values in [0, 1], written beside their scale.
 
         Raises
         ------
         ValueError
             If an array has another shape, or holds what is no action or label, or no value is
-            finite.
+            finite, or gamma is not in [0, 1].
         TypeError
-            If values are not real numbers, or the others not integers.
+            If values or gamma are not real numbers, or the others not integers.
         """
         self._overlay = Overlay.of(
             self._model.num_states,
@@ -73,6 +77,8 @@ class CellsEnv(TabularEnv):
             values=values,
             policy=policy,
             labels=labels,
+            gamma=gamma,
+            returns=self._tells_returns,
         )
 
     def get_keys_to_action(self) -> dict[tuple[int], int]:

@@ -63,6 +63,7 @@ class LayoutEnv(TabularEnv):
         policy: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         path: bool | Iterable[int] | None = None,
+        gamma: float | None = None,
     ) -> None:
         """Draw over the maze, in every render mode from now on, what is known of its states.
 
@@ -72,22 +73,26 @@ class LayoutEnv(TabularEnv):
         Parameters
         ----------
         values : array_like of float, shape (S,), optional
-            Costs-to-go, as colours with a scale.  Cells without a finite one keep their colour.
+            Costs-to-go, as colours with a scale, on terrain with lines of equal height.  Cells
+            without a finite one keep their colour.
         policy : array_like of int, shape (S,), optional
             An action in each state, as arrows.
         labels : array_like of int, shape (S,), optional
-            Mega-state of each state, as colours; beside values, as lines between mega-states.
+            Mega-state of each state, in the order of their values, as the planners number them: a
+            sequence of colours with borders; beside values, borders only.
         path : bool or sequence of int, optional
             States in order; or True for those that the policy leads through, from where the
             episode starts, as long as what is likeliest happens.
+        gamma : float, optional
+            The discount of the values in [0, 1], written beside their scale.
 
         Raises
         ------
         ValueError
             If an array has another shape, or holds what is no action, label or state; if no value
-            is finite; or if path is True without a policy.
+            is finite; if gamma is not in [0, 1]; or if path is True without a policy.
         TypeError
-            If values are not real numbers, or the others not integers.
+            If values or gamma are not real numbers, or the others not integers.
         """
         if path is True and policy is None:
             raise ValueError("path=True follows a policy: give policy= too")
@@ -99,6 +104,8 @@ class LayoutEnv(TabularEnv):
             policy=policy,
             labels=labels,
             path=None if path is None or isinstance(path, bool) else path,
+            gamma=gamma,
+            returns=self._tells_returns,
         )
         if follows:
             overlay = self._with_path(overlay)

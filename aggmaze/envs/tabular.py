@@ -67,6 +67,8 @@ class TabularEnv(gym.Env[Any, Any]):
 
     metadata: dict[str, Any] = {"render_modes": [], "render_fps": 10}
     _reset_options: tuple[str, ...] = ("state",)
+    # Whether pictures tell values as returns: where what counts is what is earned.
+    _tells_returns = False
 
     def __init__(self, model: Model, *, render_mode: str | None = None) -> None:
         self.check_render_mode(render_mode)

@@ -135,8 +135,8 @@ def _meanings(overlay: Overlay) -> str:
     if overlay.labels is not None:
         lines.append(f"letters and digits in turn: {overlay.num_labels:,} mega-states")
     if overlay.values is not None:
-        low, high = overlay.span
-        lines.append(f"cost-to-go: 0 from {number(low)}, 9 to {number(high)}")
+        low, high = (number(overlay.told(end)) for end in overlay.span)
+        lines.append(f"{overlay.kind_of_values}: 0 from {low}, 9 to {high}")
     if overlay.path is not None:
         lines.append("o: path")
     return "\n".join(lines)

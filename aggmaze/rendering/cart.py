@@ -15,10 +15,10 @@ from aggmaze.rendering.colors import (
     AGENT,
     BACKGROUND,
     FLOOR,
-    GOAL,
     INK,
+    POLE,
     WALL,
-    label_colors,
+    value_colors,
 )
 from aggmaze.rendering.marks import arrow_marker
 from aggmaze.rendering.overlay import Overlay
@@ -86,7 +86,7 @@ def frame(
     axle = _GROUND - _CART[1] * 3 / 4
     cart = BACKGROUND if failed else INK
     if overlay.labels is not None:
-        cart = tuple(label_colors(overlay.labels[state]).tolist())
+        cart = tuple(value_colors(overlay.label_shares[state]).tolist())
     draw.rectangle(
         box(centre - _CART[0] / 2, _GROUND - _CART[1], centre + _CART[0] / 2, _GROUND),
         fill=cart,
@@ -103,7 +103,7 @@ def frame(
             )
             for along, across in ((0, -half), (length, -half), (length, half), (0, half))
         ],
-        fill=GOAL,
+        fill=POLE,
         outline=INK,
     )
     draw.ellipse(box(centre - half, axle - half, centre + half, axle + half), fill=AGENT)
@@ -122,7 +122,7 @@ def frame(
         size = max(3, round(factor * _ARROW))
         left, top = (np.array([int(factor * place) - size // 2]) for place in middle)
         arrow_marker(size, 0, sign).draw_all(pixels, top, left)
-    legend.paste(pixels, overlay, state)
+    legend.paste(pixels, overlay, state, FLOOR)
     return pixels
 
 

@@ -20,6 +20,10 @@ WHITE = (255, 255, 255)
 GOAL = (200, 0, 130)
 AGENT = (0, 84, 230)
 PATH = (214, 39, 40)
+# What swings: poles, and the joints of links.
+POLE = (255, 196, 0)
+# Lines of equal height over colours of something else.
+CONTOUR = (96, 58, 36)
 # Grounds of cells with signs: goals, holes, lava, cliffs, and those of a table of the user's.
 GOAL_GROUND = (255, 240, 196)
 PIT_GROUND = (178, 203, 228)
@@ -50,18 +54,6 @@ VALUES = (
     (33, 142, 141),
     (41, 121, 142),
     (50, 100, 142),
-)
-# Paul Tol's light scheme, made to lie below text, in an order in which neighbours differ much.
-LABELS = (
-    (119, 170, 221),
-    (238, 136, 102),
-    (187, 204, 51),
-    (255, 170, 187),
-    (68, 187, 153),
-    (238, 221, 136),
-    (153, 221, 255),
-    (170, 170, 0),
-    (221, 221, 221),
 )
 
 
@@ -131,11 +123,6 @@ def megastate_shares(labels: ArrayLike, values: ArrayLike | None = None) -> NDAr
 def hex_color(color: tuple[int, int, int]) -> str:
     """Return a colour as matplotlib, SVG and HTML read it, such as ``#c80082``."""
     return "#{:02x}{:02x}{:02x}".format(*color)
-
-
-def label_colors(labels: ArrayLike) -> NDArray[np.uint8]:
-    """Return the colour of each label, an integer; every ninth has the same."""
-    return np.array(LABELS, dtype=np.uint8)[np.asarray(labels) % len(LABELS)]
 
 
 def _between(controls: tuple[tuple[int, int, int], ...], shares: ArrayLike) -> NDArray[np.uint8]:

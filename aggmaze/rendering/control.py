@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 from aggmaze.cells.cells import Cells
 from aggmaze.cells.control import Acrobot, ControlProblem, MountainCar, Pendulum
 from aggmaze.rendering import legend
-from aggmaze.rendering.colors import AGENT, BACKGROUND, FLOOR, GOAL, INK, WALL, label_colors
+from aggmaze.rendering.colors import AGENT, BACKGROUND, FLOOR, GOAL, INK, POLE, WALL, value_colors
 from aggmaze.rendering.overlay import Overlay
 
 SIZE = (600, 400)
@@ -24,9 +24,9 @@ _MOST_CHARACTERS = 40
 _TEXT, _LINE, _PADDING = 14, 18, 10
 # The car, its height above the hill and what the hill is in the picture.
 _CAR, _WHEEL = (44, 20), 8
-_HILL_BOTTOM, _HILL_HEIGHT = 330, 220
-# Beside the hill, to the right for the legend.
-_MARGINS = (30, 130)
+_HILL_BOTTOM, _HILL_HEIGHT = 385, 160
+# Beside the hill; above it is room for the legend.
+_MARGINS = (30, 30)
 # Pixels a metre, where the links hang, and half their width.
 _METRE, _PIVOT, _HALF_WIDTH = 75, (300, 185), 8
 # Length of the arrow of the strongest action, half its width, and where it is of what hangs.
@@ -101,7 +101,7 @@ def frame(
     ended = state == cells.end
     body: tuple[int, ...] = BACKGROUND if ended else INK
     if overlay.labels is not None:
-        body = tuple(label_colors(overlay.labels[state]).tolist())
+        body = tuple(value_colors(overlay.label_shares[state]).tolist())
     push = None
     if overlay.policy is not None and not ended:
         push = _pushes(problem)[overlay.policy[state]]
@@ -120,7 +120,7 @@ def frame(
     for line, told in enumerate(words):
         pen.text((_PADDING, _PADDING + _LINE * line), told)
     pixels = np.array(image.reduce(_OVERSAMPLING), dtype=np.uint8)
-    legend.paste(pixels, overlay, state)
+    legend.paste(pixels, overlay, state, FLOOR)
     return pixels
 
 
@@ -262,7 +262,7 @@ def _draw_link(
         ],
         body,
     )
-    pen.circle(begin, _HALF_WIDTH, GOAL)
+    pen.circle(begin, _HALF_WIDTH, POLE)
     return tip
 
 
@@ -271,7 +271,7 @@ def _draw_links(pen: _Pen, problem: Acrobot, point: Sequence[float], body: tuple
     lengths = float(constants["LINK_LENGTH_1"]), float(constants["LINK_LENGTH_2"])
     # Where the tip has to come, of links of 1 m.
     height = _PIVOT[1] - _METRE
-    pen.line([(0, height), (SIZE[0], height)], GOAL)
+    pen.line([(_PIVOT[0] - 160, height), (_PIVOT[0] + 160, height)], GOAL)
     metre = 2 * _METRE / sum(lengths)
     elbow = _draw_link(pen, _PIVOT, point[0], metre * lengths[0], body)
     _draw_link(pen, elbow, point[0] + point[1], metre * lengths[1], body)

@@ -17,6 +17,8 @@ SMALLEST_MARKER = 9
 SMALLEST_RINGED_MARKER = 12
 # Drawn larger and averaged, so that slanted edges are smooth.
 _OVERSAMPLING = 8
+# Radius of a star between its tips, as a share of that at the tips: fat, to be seen when small.
+_STAR_WAIST = 0.52
 
 
 @dataclass(frozen=True)
@@ -64,18 +66,36 @@ class Marker:
         image[places] = np.rint(below + self.opacity * (self.colors - below))
 
 
+@lru_cache(maxsize=32)
 def goal_marker(size: int, outline: int) -> Marker:
-    """Return the goal's marker: an outlined square, ``size`` pixels wide.
+    """Return the goal's marker: a star with an outline in ink and a light seam around it.
 
     Parameters
     ----------
     size, outline : int
-        Pixels.
+        Pixels: its width, and how wide the outline is.
     """
-    colors = np.empty((size, size, 3))
-    colors[:] = INK
-    colors[outline:-outline, outline:-outline] = GOAL
-    return Marker(colors, np.ones((size, size, 1)))
+    large, thick = size * _OVERSAMPLING, outline * _OVERSAMPLING
+    seam = max(_OVERSAMPLING // 2, thick // 2)
+    radius = large / 2 - thick - seam
+    masks = []
+    # Each corner moves out along its own ray, so that tips stay sharp.
+    for grown in (0.0, thick, thick + seam):
+        image = Image.new("L", (large, large))
+        corners = []
+        for k in range(10):
+            angle = math.pi * k / 5
+            length = radius * (1.0 if k % 2 == 0 else _STAR_WAIST) + grown
+            corners.append(
+                (large / 2 + length * math.sin(angle), large / 2 - length * math.cos(angle))
+            )
+        ImageDraw.Draw(image).polygon(corners, fill=255)
+        shares = np.asarray(image.reduce(_OVERSAMPLING), dtype=np.float64)[..., np.newaxis] / 255
+        masks.append(shares)
+    heart, ink, covered = masks
+    colors = WHITE + ink * (np.array(INK) - WHITE)
+    colors += heart * (np.array(GOAL) - colors)
+    return Marker(colors, covered)
 
 
 def agent_marker(size: int, outline: int) -> Marker:

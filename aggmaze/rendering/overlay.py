@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aggmaze.checks import check_discount
+from aggmaze.rendering.colors import megastate_shares
 from aggmaze.summary import in_one_line
 
 
@@ -27,12 +29,18 @@ class Overlay:
         Mega-state of each state.
     path : ndarray of int, optional
         States in order.
+    gamma : float, optional
+        The discount of the values, written beside them.
+    returns : bool
+        Whether values are told as returns, which are minus the costs-to-go.
     """
 
     values: NDArray[np.float64] | None = None
     policy: NDArray[np.int64] | None = None
     labels: NDArray[np.int64] | None = None
     path: NDArray[np.int64] | None = None
+    gamma: float | None = None
+    returns: bool = False
 
     __repr__ = in_one_line
 
@@ -46,22 +54,25 @@ class Overlay:
         policy: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         path: Iterable[int] | None = None,
+        gamma: float | None = None,
+        returns: bool = False,
     ) -> Overlay:
         """Return an overlay of arrays of the caller, checked and copied.
 
         Parameters
         ----------
         num_states, num_actions : int
-        values, policy, labels, path
+        values, policy, labels, path, gamma, returns
             As in `Overlay`, of any array_like type.
 
         Raises
         ------
         ValueError
             If an array has another shape than (S,), the policy holds what is no action, labels are
-            negative, the path names what is no state, or no value is finite.
+            negative, the path names what is no state, no value is finite, or gamma is not in
+            [0, 1].
         TypeError
-            If values are not real numbers, or the others not integers.
+            If values or gamma are not real numbers, or the others not integers.
         """
         actions, states = f"actions in [0, {num_actions})", f"states in [0, {num_states})"
         return cls(
@@ -73,6 +84,8 @@ class Overlay:
             if labels is None
             else _integers("labels", labels, num_states, "at least 0"),
             path=None if path is None else _integers("path", list(path), None, states, num_states),
+            gamma=None if gamma is None else check_discount(gamma),
+            returns=returns,
         )
 
     @cached_property
@@ -81,6 +94,21 @@ class Overlay:
         assert self.values is not None
         finite = self.values[np.isfinite(self.values)]
         return float(finite.min()), float(finite.max())
+
+    @property
+    def kind_of_values(self) -> str:
+        """What values are called."""
+        return "return" if self.returns else "cost-to-go"
+
+    def told(self, value: float) -> float:
+        """Return a value as it is told, a cost-to-go or a return."""
+        return (0.0 - value) if self.returns else value
+
+    @cached_property
+    def label_shares(self) -> NDArray[np.float64]:
+        """Where the mega-state of each state lies in their order, shape (S,), in [0, 1]."""
+        assert self.labels is not None
+        return megastate_shares(self.labels)
 
     @cached_property
     def num_labels(self) -> int:
@@ -97,6 +125,7 @@ class Overlay:
 
 def number(value: float) -> str:
     """Write a number in few characters."""
+    value = 0.0 if abs(value) < 1e-6 else value  # what is left of rounding
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
 
 

@@ -20,10 +20,12 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
 
 from aggmaze.layouts.layout import Layout
 from aggmaze.rendering import legend
@@ -31,6 +33,7 @@ from aggmaze.rendering.colors import (
     AGENT,
     BACKGROUND,
     CLIFF,
+    CONTOUR,
     FLOOR,
     GOAL_GROUND,
     INK,
@@ -40,7 +43,6 @@ from aggmaze.rendering.colors import (
     SIGNED,
     WALL,
     WHITE,
-    label_colors,
     relief_colors,
     value_colors,
 )
@@ -59,21 +61,7 @@ from aggmaze.rendering.marks import (
 )
 from aggmaze.rendering.overlay import Overlay
 
-# Rows of a glyph, three pixels each.
-GLYPHS = {
-    "0": ("###", "# #", "# #", "# #", "###"),
-    "1": (" # ", "## ", " # ", " # ", "###"),
-    "2": ("###", "  #", "###", "#  ", "###"),
-    "3": ("###", "  #", "###", "  #", "###"),
-    "4": ("# #", "# #", "###", "  #", "  #"),
-    "5": ("###", "#  ", "###", "  #", "###"),
-    "6": ("###", "#  ", "###", "# #", "###"),
-    "7": ("###", "  #", "  #", "  #", "  #"),
-    "-": ("   ", "   ", "###", "   ", "   "),
-}
-GLYPH_SCALE = 2
-LABEL_PADDING = 4
-
+_LABEL_FONT, _LABEL_LINE, LABEL_PADDING = 12, 15, 4
 #: Cells of these signs have a colour of their own, whatever is known of them.
 GROUNDS = {"G": GOAL_GROUND, "H": PIT_GROUND, "L": LAVA, "~": LAVA, "C": CLIFF}
 # Cells, without lines, in which marks can be told apart.
@@ -81,6 +69,13 @@ SMALLEST_MARKED_CELL = 12
 # On open ground without room in each cell, one mark stands for a square of about so many pixels.
 MARK_EVERY = 14
 _SMALLEST_OUTLINED_CELL = 3
+# Lines of equal height say nothing of fewer cells a side, nor where more cells than this share have
+# one to the next.
+_FEWEST_CONTOURED, _MOST_CROSSED = 8, 0.6
+# Length of a side for which a legend has its plain size.
+_PLAIN_SIDE = 560
+# Smaller, it could not be read.
+_SMALLEST_KEY = 0.75
 # Steps of a trail that are drawn, the last ones.
 LONGEST_TRAIL = 2000
 
@@ -100,6 +95,8 @@ class Plane:
         Where the values of an overlay lie between the least and the greatest; NaN where unknown.
     labels : ndarray of int, shape (rows, columns), optional
         Those of an overlay.
+    label_shares : ndarray of float, shape (rows, columns), optional
+        Where each mega-state lies in their order, from 0 to 1.
     signs : ndarray of uint32, shape (rows, columns), optional
         What marks the cells, as code points; 0 where nothing does.
     ends : ndarray of bool, shape (rows, columns), optional
@@ -112,6 +109,7 @@ class Plane:
     blocked: NDArray[np.bool_]
     shares: NDArray[np.float64] | None = None
     labels: NDArray[np.int64] | None = None
+    label_shares: NDArray[np.float64] | None = None
     signs: NDArray[np.uint32] | None = None
     ends: NDArray[np.bool_] | None = None
 
@@ -151,6 +149,7 @@ class Plane:
             else cut(layout.blocked).astype(bool),
             shares=None if overlay.values is None else overlay.shares(cut(overlay.values)),
             labels=None if overlay.labels is None else cut(overlay.labels),
+            label_shares=None if overlay.labels is None else cut(overlay.label_shares),
             signs=None if layout.signs is None else cut(layout.signs),
             ends=None if layout.signs is None else cut(layout.is_end()).astype(bool),
         )
@@ -172,7 +171,8 @@ class Plane:
     def _grounds(self) -> NDArray[np.uint8]:
         """Return the colours of cells without those that their signs give them."""
         if self.labels is not None and self.shares is None:
-            return label_colors(self.labels)
+            assert self.label_shares is not None
+            return value_colors(self.label_shares)
         known = None if self.shares is None else np.isfinite(self.shares)
         if self.shares is not None and known is not None and known.all():
             return value_colors(self.shares)
@@ -292,11 +292,17 @@ class Panel:
         )
         # A pixel is one number meanwhile: much is copied, and numbers are copied fast.
         image = _packed(plane.colors()).take(rows, axis=0).take(columns, axis=1)
-        if plane.labels is not None and self.edge >= _SMALLEST_OUTLINED_CELL:
+        if plane.labels is not None:
             places = plane.labels[rows][:, columns]
-            ink = _packed(np.array(INK, dtype=np.uint8))
-            image[:, 1:][places[:, 1:] != places[:, :-1]] = ink
-            image[1:][places[1:] != places[:-1]] = ink
+            border = np.zeros(image.shape, dtype=bool)
+            border[:, 1:] |= places[:, 1:] != places[:, :-1]
+            border[1:] |= places[1:] != places[:-1]
+            if self.edge < _SMALLEST_OUTLINED_CELL:
+                # Ink would hide the cells themselves: their colours, darker.
+                parts = image[..., np.newaxis].view(np.uint8)
+                parts[border] = (parts[border] * np.float64(0.55)).astype(np.uint8)
+            else:
+                image[border] = _packed(np.array(INK, dtype=np.uint8))
         walls = plane.walls().take(down, axis=0).take(across, axis=1)
         np.copyto(image, _packed(np.array(WALL, dtype=np.uint8)), where=walls)
         return image[..., np.newaxis].view(np.uint8)[..., :3]
@@ -328,6 +334,10 @@ class Raster:
         ground of smaller cells in some; the path is a line.
     across : int, optional
         Number of panels side by side; by default as many as make about a square.
+    key_scale : float, optional
+        For windows: there is always a legend, of marks and heights too, and so many times as large,
+        so that a picture keeps its size whatever is drawn over it; terrain has lines of equal
+        height, and slices without the goal show its place as a pale star.
 
     Attributes
     ----------
@@ -349,12 +359,15 @@ class Raster:
         size: int = 512,
         overlay: Overlay | None = None,
         across: int | None = None,
+        key_scale: float | None = None,
     ) -> None:
         if (size := operator.index(size)) < 1:
             raise ValueError(f"size must be at least 1 pixel, got {size}")
         self.layout = layout
         self.overlay = Overlay() if overlay is None else overlay
-        key = legend.SIZE if legend.is_needed(self.overlay) else (0, 0)
+        self._key_scale = key_scale
+        self._has_key = key_scale is not None or legend.is_needed(self.overlay)
+        key = legend.size(key_scale or 1.0) if self._has_key else (0, 0)
         size = max(1, size - key[0])
         grid = layout.grid
         pairs = plane_axes(grid.num_dims)
@@ -363,8 +376,21 @@ class Raster:
         if across is None:
             across = math.ceil(math.sqrt(len(pairs)))
         gap = 2 * max(3, size // 80) if labelled else 0
-        caption = 5 * GLYPH_SCALE + LABEL_PADDING if labelled else 0
-        space = (size - (across + 1) * gap - across * caption) // across
+        font_scale = max(1.0, key_scale or 1.0)
+        self._label_font = ImageFont.load_default(font_scale * _LABEL_FONT)
+        self._label_line = math.ceil(font_scale * _LABEL_LINE)
+        two_lines = f"axis {grid.num_dims - 2} across,", f"axis {grid.num_dims - 1} up"
+        one_line = math.ceil(self._label_font.getlength(" ".join(two_lines)))
+        label_width = math.ceil(self._label_font.getlength(two_lines[0])) if labelled else 0
+        # Those of a panel stand in one line where it is wide enough.
+        lines = 2 if one_line < size // across - gap else 3
+        self._label_in_one = lines == 2
+        caption = lines * self._label_line + LABEL_PADDING if labelled else 0
+        caption, label_width = caption + caption % 2, label_width + label_width % 2
+        down = math.ceil(len(pairs) / across)
+        space = min(
+            (size - (n + 1) * gap - n * extra) // n for n, extra in ((across, 0), (down, caption))
+        )
 
         # Blocked cells need no lines between cells to be seen.
         walled = layout.num_walls > 0 or (layout.heights is None and layout.blocked is None)
@@ -373,12 +399,18 @@ class Raster:
         line = thickness if walled else 0
         inside = edge - line
         # On a large picture, which is looked at scaled down, a marker of nine pixels is lost.
-        agent_size = max(SMALLEST_MARKER, sorted(lengths)[-2] * edge // 64, inside * 6 // 10)
+        shorter = sorted(lengths)[-2] * edge
+        agent_size = max(SMALLEST_MARKER, min(20, shorter // 32), shorter // 64, inside * 6 // 10)
         agent_size += (inside - agent_size) % 2  # so that it can be centred
-        goal_size = agent_size + max(4, 2 * (agent_size // 5))
+        goal_size = agent_size + 2 * max(5, agent_size // 3)
+        # A star fills less of its square than a disc; in a cell of its own it stays within.
+        goal_size = min(goal_size, max(inside - (inside - goal_size) % 2, agent_size + 10))
         outline = max(1, agent_size // 12)
         self._agent = agent_marker(agent_size, outline)
         self._goal = goal_marker(goal_size, outline)
+        # On the goal the agent stands within the star.
+        small = max(7, agent_size // 2)
+        self._agent_on_goal = agent_marker(small + (inside - small) % 2, 1)
         self._mark_every = 1
         if inside < SMALLEST_MARKED_CELL:
             # Between walls one cell says nothing of the next.
@@ -386,7 +418,8 @@ class Raster:
         self._mark_size = (
             min(inside * 6 // 10, max(26, inside // 3)) if self._mark_every == 1 else 11
         )
-        self._thickness = max(1, inside // 8)
+        # A line of one pixel is lost between its seams.
+        self._thickness = max(3, inside // 8)
         # Room for markers that are larger than the cells at the border.
         self._margin = max(0, (goal_size - inside) // 2 - thickness)
 
@@ -396,7 +429,6 @@ class Raster:
 
         # Rows and columns of panels, each as wide as its largest; panels stand at the bottom left.
         widths, heights = [0] * across, [0] * math.ceil(len(pairs) / across)
-        label_width = 11 * GLYPH_SCALE if labelled else 0
         for place, axes in enumerate(pairs):
             row, column = divmod(place, across)
             drawn = panel(axes)
@@ -412,7 +444,10 @@ class Raster:
         self.panels = tuple(panels)
         height = sum(heights) + len(heights) * (caption + gap) + gap
         width = sum(widths) + (len(widths) + 1) * gap
+        width += width % 2
         self._legend_left = width
+        if self._has_key:
+            key = (key[0], max(key[1], self._key.shape[0] if key_scale is None else 0))
         self.shape = (max(height, key[1]), width + key[0], 3)
 
         # Made by the first frame: the picture without the agent, and for each panel the coordinates
@@ -420,6 +455,7 @@ class Raster:
         self._canvas: NDArray[np.uint8] | None = None
         self._labelled = labelled
         self._slices: dict[Panel, tuple[int, ...]] = {}
+        self._label_lines = lines
 
     @classmethod
     def within(
@@ -444,7 +480,7 @@ class Raster:
     ) -> Raster:
         size = max(area)
         while True:
-            raster = cls(layout, size, overlay, across)
+            raster = cls(layout, size, overlay, across, key_scale(area))
             smaller = min(int(size / raster._excess(area)), size - 1)
             if raster._excess(area) <= 1 or smaller < 1:
                 return raster
@@ -483,8 +519,59 @@ class Raster:
                 self._draw_line(image, panel, states, point, AGENT, seam=1)
         if state is not None:
             for panel in self.panels:
-                self._agent.draw(image, _cell(panel, point))
+                marker = self._agent
+                if self.layout.signs is None and state == self.layout.goal:
+                    marker = self._agent_on_goal
+                marker.draw(image, _cell(panel, point))
         return image
+
+    @cached_property
+    def _key(self) -> NDArray[np.uint8]:
+        """The legend."""
+        overlay, layout = self.overlay, self.layout
+        colored = legend.is_needed(overlay)
+        heights = ""
+        marks: tuple[str, ...] = ()
+        if layout.heights is not None and not colored:
+            heights = "colors"
+        elif self._has_contours():
+            heights = "lines"
+        if self._key_scale is not None:
+            marks = ("goal", "agent", "trail", *(["path"] if overlay.path is not None else []))
+        return legend.draw(overlay, None, self._key_scale or 1.0, heights, marks)
+
+    def _has_contours(self) -> bool:
+        """Return whether lines of equal height tell anything: not of few cells, nor of noise."""
+        heights, shape = self.layout.heights, self.layout.grid.shape
+        if heights is None or len(shape) != 2 or min(shape) < _FEWEST_CONTOURED:
+            return False
+        bands = np.floor(heights.reshape(shape) / legend.HEIGHT_STEP)
+        crossed = [float((np.diff(bands, axis=axis) != 0).mean()) for axis in (0, 1)]
+        return max(crossed) < _MOST_CROSSED
+
+    def _draw_contours(self, canvas: NDArray[np.uint8], panel: Panel, plane: Plane) -> None:
+        """Draw lines of equal height between the centres of a plane's cells, in place."""
+        assert plane.heights is not None
+        border, edge = panel.border, panel.edge
+        high, wide = panel.rows * edge, panel.columns * edge
+        heights = plane.heights
+        for axis, n in enumerate((panel.rows, panel.columns)):
+            # Of each pixel the two cells whose centres it lies between, and how far.
+            place = ((np.arange(n * edge) + 0.5) / edge - 0.5).clip(0, n - 1)
+            first = np.minimum(place.astype(int), max(0, n - 2))
+            share = (place - first)[:, np.newaxis] if axis == 0 else place - first
+            following = np.minimum(first + 1, n - 1)
+            heights = (1 - share) * heights.take(first, axis) + share * heights.take(
+                following, axis
+            )
+        bands = np.floor(heights / legend.HEIGHT_STEP)
+        line = np.zeros(bands.shape, dtype=bool)
+        line[1:] |= bands[1:] != bands[:-1]
+        line[:, 1:] |= bands[:, 1:] != bands[:, :-1]
+        top, left = panel.top + border, panel.left + border
+        part = canvas[top : top + high, left : left + wide]
+        line = line[: part.shape[0], : part.shape[1]] & (part != np.array(WALL)).any(axis=-1)
+        part[line] = (0.25 * part[line] + 0.75 * np.array(CONTOUR)).astype(np.uint8)
 
     def _static(self, point: tuple[int, ...]) -> NDArray[np.uint8]:
         """Return the picture without the agent, of the slices through a point."""
@@ -492,13 +579,9 @@ class Raster:
         if canvas is None:
             canvas = self._canvas = np.empty(self.shape, dtype=np.uint8)
             canvas[:] = BACKGROUND
-            if self._labelled:
-                for panel in self.panels:
-                    _write_label(canvas, panel, self._margin)
-            if legend.is_needed(self.overlay):
-                width, height = legend.SIZE
-                left = self._legend_left
-                canvas[:height, left : left + width] = legend.draw(self.overlay)
+            if self._has_key:
+                key, left = self._key[: self.shape[0]], self._legend_left
+                canvas[: key.shape[0], left : left + key.shape[1]] = key
         goal = tuple(int(x) for x in self.layout.grid.coords(self.layout.goal))
         for panel in self.panels:
             fixed = tuple(x for axis, x in enumerate(point) if axis not in panel.axes)
@@ -509,15 +592,69 @@ class Raster:
             canvas[top - margin : bottom + margin, left - margin : right + margin] = BACKGROUND
             plane = Plane.of(self.layout, panel.axes, point, self.overlay)
             canvas[top:bottom, left:right] = panel.paint(plane)
+            colored = plane.shares is not None or plane.labels is not None
+            if (colored or self._key_scale is not None) and self._has_contours():
+                self._draw_contours(canvas, panel, plane)
+            if self._labelled:
+                self._write_label(canvas, panel, point, goal)
             if self.overlay.path is not None:
-                self._draw_line(canvas, panel, self.overlay.path, point, PATH, seam=2)
+                self._draw_line(
+                    canvas,
+                    panel,
+                    self.overlay.path,
+                    point,
+                    PATH,
+                    seam=1 if panel.edge < SMALLEST_MARKED_CELL else 2,
+                )
             self._draw_policy(canvas, panel, point)
             if self.layout.signs is not None:
                 self._draw_signs(canvas, panel, point)
             elif fixed == tuple(x for axis, x in enumerate(goal) if axis not in panel.axes):
                 self._goal.draw(canvas, _cell(panel, goal))
+            elif self._key_scale is not None:
+                pale = Marker(self._goal.colors, 0.35 * self._goal.opacity)
+                pale.draw(canvas, _cell(panel, goal))
             self._slices[panel] = fixed
         return canvas
+
+    def _write_label(
+        self,
+        canvas: NDArray[np.uint8],
+        panel: Panel,
+        point: tuple[int, ...],
+        goal: tuple[int, ...],
+    ) -> None:
+        """Write below a panel its axes, and where the goal is that lies in another slice."""
+        right, up = panel.axes
+        parts = [f"axis {right} across,", f"axis {up} up"]
+        lines = [" ".join(parts)] if self._label_in_one else parts
+        top = panel.top + panel.height + self._margin + LABEL_PADDING
+        left = panel.left - self._margin
+        nearest = min(
+            (
+                other.left
+                for other in self.panels
+                if other.left > panel.left and abs(other.top - panel.top) < canvas.shape[0]
+            ),
+            default=self._legend_left + self._margin,
+        )
+        width = max(1, nearest - self._margin - LABEL_PADDING - left)
+        others = [axis for axis in range(len(point)) if axis not in panel.axes]
+        away = [axis for axis in others if point[axis] != goal[axis]]
+        if away:
+            exact = ", ".join(f"{goal[axis]} on axis {axis}" for axis in away)
+            wordings = (f"goal at {exact}", f"goal {len(away)} axes off" if away[1:] else "", "")
+        else:
+            wordings = ("goal in this slice", "goal here", "")
+        fits = [words for words in wordings if self._label_font.getlength(words) <= width]
+        lines.append(fits[0] if fits else "")
+        height = self._label_lines * self._label_line
+        image = Image.new("RGB", (width, height), BACKGROUND)
+        pen = ImageDraw.Draw(image)
+        for place, words in enumerate(lines):
+            pen.text((0, place * self._label_line), words, fill=INK, font=self._label_font)
+        part = canvas[top : top + height, left : left + width]
+        part[:] = np.asarray(image)[: part.shape[0], : part.shape[1]]
 
     def _draw_policy(self, canvas: NDArray[np.uint8], panel: Panel, point: tuple[int, ...]) -> None:
         """Draw the actions of a plane's cells that are free and no end."""
@@ -621,6 +758,18 @@ class Raster:
                 draw_bars(image, tops - thick // 2, lefts - thick // 2, shape, paint)
 
 
+def key_scale(area: tuple[int, int]) -> float | None:
+    """Return how many times as large a legend is in a window's area; None where none has room.
+
+    Parameters
+    ----------
+    area : pair of int
+        Width and height in pixels.
+    """
+    scale = min(2.5, min(area) / _PLAIN_SIDE, area[1] / legend.TALLEST)
+    return scale if scale >= _SMALLEST_KEY else None
+
+
 def _packed(colors: NDArray[np.uint8]) -> NDArray[np.uint32]:
     """Return colours, shape (..., 3), as one number each, whose first three bytes they are."""
     padded = np.zeros((*colors.shape[:-1], 4), dtype=np.uint8)
@@ -632,15 +781,3 @@ def _cell(panel: Panel, point: tuple[int, ...]) -> tuple[slice, slice]:
     """Return the pixels of a point's cell in a panel, rows and columns."""
     x, y = (*point, 0)[panel.axes[0]], (*point, 0)[panel.axes[1]]
     return panel.cell(x, y)
-
-
-def _write_label(canvas: NDArray[np.uint8], panel: Panel, margin: int) -> None:
-    """Write a panel's axes below it, such as 0-1, in place."""
-    right, up = panel.axes
-    glyphs = (GLYPHS[character] for character in f"{right}-{up}")
-    lines = [" ".join(parts) for parts in zip(*glyphs, strict=True)]
-    ink = np.array([[dot == "#" for dot in line] for line in lines])
-    ink = ink.repeat(GLYPH_SCALE, axis=0).repeat(GLYPH_SCALE, axis=1)
-    top, left = panel.top + panel.height + margin + LABEL_PADDING, panel.left - margin
-    height, width = ink.shape
-    canvas[top : top + height, left : left + width][ink] = INK
