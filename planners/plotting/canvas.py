@@ -113,7 +113,13 @@ def figure_format(path: str | os.PathLike[str]) -> str:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure, its size in inches."""
+    """Return an empty figure.
+
+    Parameters
+    ----------
+    width, height : float
+        In inches.
+    """
     check_matplotlib()
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
