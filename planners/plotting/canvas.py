@@ -7,6 +7,7 @@ and closed by what shows them.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import textwrap
@@ -253,7 +254,7 @@ def add_colorbar(
     """
     figure: Any = axes[0].figure
     bar = figure.colorbar(mappable, ax=axes, shrink=0.85, extend=extend)
-    bar.set_label(fitted(label, 0.8 * figure.get_figheight()))
+    label_bar(bar, label)
     norm = mappable.norm
     if scale == "rank" and type(norm).__name__ == "RankNorm":
         ticks = np.unique(norm.inverse(np.linspace(0.0, 1.0, 7)))
@@ -264,10 +265,37 @@ def add_colorbar(
     return bar
 
 
+def label_bar(bar: Any, label: str) -> None:
+    """Write beside a colour bar what it tells, larger in large figures.
+
+    Parameters
+    ----------
+    bar : matplotlib.colorbar.Colorbar
+    label : str
+    """
+    height = bar.ax.figure.figure.get_figheight()
+    size = 10 * math.sqrt(max(1.0, height / 7))
+    bar.set_label(fitted(label, 0.8 * height, size), fontsize=size)
+    bar.ax.tick_params(labelsize=size)
+
+
+def in_digits(number: float, digits: int = 3) -> str:
+    """Return a number in a few digits, and from a thousand to a million in whole ones.
+
+    Parameters
+    ----------
+    number : float
+    digits : int
+    """
+    if 1000 <= abs(number) < 1e6:
+        return f"{number:,.{max(0, digits - 4)}f}"
+    return f"{number + 0.0:.{digits}g}"
+
+
 def _told_apart(numbers: NDArray[np.float64]) -> list[str]:
     """Return numbers in as many digits, up to 10, as it takes to tell each from the next."""
     for digits in range(3, 11):
-        words = [f"{number:.{digits}g}" for number in numbers]
+        words = [in_digits(number, digits) for number in numbers]
         if len({*words}) == len(words):
             break
     return words

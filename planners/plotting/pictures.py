@@ -24,7 +24,8 @@ from planners.plotting.canvas import (
     WALL_COLOR,
     add_colorbar,
     as_values,
-    fitted,
+    in_digits,
+    label_bar,
     new_figure,
     norm_of,
     sequential,
@@ -540,13 +541,13 @@ def plot_megastates(
             spacing="proportional",
             drawedges=len(names) <= 60,
         )
-        bar.set_label(fitted(what, 0.8 * figure.get_figheight()))
+        label_bar(bar, what)
         bar.minorticks_off()
         if bar.dividers is not None:
             bar.dividers.set(color="white", linewidth=0.8)
         if values is not None:
             if len(names) <= _MOST_ENDS:
-                bar.set_ticks(edges, labels=[f"{edge:.3g}" for edge in edges])
+                bar.set_ticks(edges, labels=[in_digits(edge) for edge in edges])
             else:
                 from matplotlib.ticker import MaxNLocator
 
