@@ -165,7 +165,9 @@ def solve_command(
     if save is not None:
         with Waiting(err, f"writing {save}"):
             result.save(save)
-    print_rows(result_rows(env_id, model, result))
+    with Waiting(err, "summing up"):
+        rows = result_rows(env_id, model, result)
+    print_rows(rows)
     if save is not None:
         out.print(f"result in {save}", highlight=False, soft_wrap=True)
     if certificate is not None and result.success:
