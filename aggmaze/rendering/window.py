@@ -11,7 +11,6 @@ is then opened again.
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import warnings
 from collections import deque
@@ -24,9 +23,10 @@ from weakref import WeakSet
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
 from aggmaze.rendering.colors import AGENT, BACKGROUND, FLOOR, GOAL, INK, POLE, WALL, WHITE
+from aggmaze.rendering.marks import fitted_font
 
 #: Draws a picture that fits into an area of so many pixels, width and height, as well as it can.
 Draw = Callable[[tuple[int, int]], NDArray[np.uint8]]
@@ -302,15 +302,9 @@ def _write(lines: Sequence[str], size: tuple[int, int]) -> NDArray[np.uint8]:
     draw = ImageDraw.Draw(image)
     draw.line([0, 0, size[0], 0], fill=WALL)
     scale = size[1] / (len(lines) * _LINE_HEIGHT + 2 * _PADDING)
-    plain = ImageFont.load_default(scale * _FONT_SIZE)
     left = 2 * _PADDING * scale
     for place, line in enumerate(lines):
-        needed, room = draw.textlength(line, font=plain), max(1.0, size[0] - 2 * left)
-        font = plain
-        if needed > room:
-            font = ImageFont.load_default(
-                max(_SMALLEST_FONT, math.floor(scale * _FONT_SIZE * room / needed))
-            )
+        font = fitted_font(line, scale * _FONT_SIZE, size[0] - 2 * left, _SMALLEST_FONT)
         middle = scale * (_PADDING + (place + 0.5) * _LINE_HEIGHT)
         draw.text((left, middle), line, fill=INK, font=font, anchor="lm")
     return np.array(image)
@@ -334,11 +328,7 @@ def _celebrated(pixels: NDArray[np.uint8], lines: Sequence[str]) -> NDArray[np.u
         corners = [(x - half, y), (x, y - half / 2), (x + half, y), (x, y + half / 2)]
         draw.polygon(corners, fill=_CONFETTI[kind], outline=WHITE)
     sizes = [scale * (30 if place == 0 else 18) for place in range(len(lines))]
-    fonts = []
-    for line, size in zip(lines, sizes, strict=True):
-        font = ImageFont.load_default(max(1.0, size))
-        needed = draw.textlength(line, font=font)
-        fonts.append(ImageFont.load_default(max(1.0, size * min(1.0, 0.94 * width / needed))))
+    fonts = [fitted_font(line, size, 0.94 * width) for line, size in zip(lines, sizes, strict=True)]
     thick = sum(1.5 * size for size in sizes) + 16 * scale
     top = (height - thick) / 2
     draw.rectangle([-2, top, width + 2, top + thick], fill=INK, outline=GOAL, width=2)
