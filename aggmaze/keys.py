@@ -24,10 +24,21 @@ def axis_keys(num_dims: int) -> dict[tuple[int], int]:
 
 
 def describe_keys(num_dims: int) -> str:
-    """Return which keys move, in words."""
-    arrows = "arrows or WASD" if num_dims > 1 else "left and right, or A and D"
-    others = [f"{' '.join(_LETTERS[axis].upper())} (axis {axis})" for axis in range(2, num_dims)]
-    return ", ".join([arrows, *others])
+    """Return which keys move, in words; of more than two axes with the names of the actions."""
+    if num_dims <= 2:
+        return "arrows or WASD" if num_dims > 1 else "left and right, or A and D"
+    others = [
+        f"{' '.join(_LETTERS[axis].upper())} (axis {axis}: x{axis}- x{axis}+)"
+        for axis in range(2, num_dims)
+    ]
+    return ", ".join(["arrows or WASD (axis 0: x0- x0+, axis 1: x1- x1+)", *others])
+
+
+def key_of(action: int) -> str:
+    """Return the keys of an action along an axis, in words: 1 is ``right or D``."""
+    axis, end = divmod(action, 2)
+    arrow = (("left", "right"), ("down", "up"))[axis][end] + " or " if axis < 2 else ""
+    return arrow + _LETTERS[axis][end].upper()
 
 
 def king_keys(*, stays: bool) -> dict[tuple[int], int]:

@@ -76,7 +76,9 @@ class Game:
     quit : bool
         Whether the player wants no more.
     cost : float
-        Paid so far in the episode.
+        Paid so far in the episode, without discount.
+    discounted_cost : float
+        The same with the discount of the advice; without advice as `cost`.
     regret : float
         What the actions of the episode cost more than the best ones, in expectation.
     """
@@ -146,7 +148,9 @@ class Game:
         _, info = self.env.reset(**arguments)
         self._state: int = info["state"]
         self.over = False
-        self.cost = self.regret = 0.0
+        self.cost = self.discounted_cost = self.regret = 0.0
+        self._start, self._steps = self._state, 0
+        self.window.banner = ()
         self._last_regret: float | None = None
         self._message = ""
 
@@ -156,6 +160,9 @@ class Game:
         _, reward, terminated, truncated, info = self.env.step(action)
         self._state = info["state"]
         self.cost -= float(reward)
+        gamma = 1.0 if self.advice is None else self.advice.gamma
+        self.discounted_cost -= gamma**self._steps * float(reward)
+        self._steps += 1
         if self.advice is not None:
             values, gamma = self.advice.values, self.advice.gamma
             (Q,) = action_values(model, values, gamma, before, before + 1)
@@ -169,6 +176,9 @@ class Game:
         self.over = terminated or truncated
         if self.over:
             self._message = "the end" if terminated else "out of steps"
+            if terminated and self.bare.reached_goal:
+                self._message = "the end: the goal is reached"
+                self.window.banner = tuple(self._praise())
 
     @property
     def _has_others(self) -> bool:
@@ -185,7 +195,9 @@ class Game:
 
     def _draw_plan(self) -> None:
         if self._advised and self.advice is not None:
-            self.bare.set_overlay(values=self.advice.values, policy=self.advice.policy)
+            self.bare.set_overlay(
+                values=self.advice.values, policy=self.advice.policy, gamma=self.advice.gamma
+            )
         else:
             self.bare.set_overlay()
 
@@ -198,18 +210,45 @@ class Game:
         self.env.render()
 
     def _told(self) -> str:
-        return "     ".join(filter(None, (f"cost so far {self.cost:.6g}", self._message)))
+        # Cost and return are the same but for the sign: the line above tells the return.
+        return self._message
+
+    def _praise(self) -> list[str]:
+        """Return what a reached goal is worth beside the optimum."""
+        steps = f"{self._steps:,} step{'s' if self._steps != 1 else ''}"
+        lines = [f"The goal, in {steps}!"]
+        if self.advice is None:
+            return lines
+        best = float(self.advice.values[self._start])
+        returned = 0.0 - self.discounted_cost
+        told = f"return {returned:.6g}{self._discount}, optimum {0.0 - best:.6g}"
+        # Values are known as far as they were asked for; luck is good or bad, where there is any.
+        if self.regret <= 1e-6 * abs(best) < abs(returned + best):
+            told += " on average"
+        if self.regret <= 1e-6 * max(1.0, abs(best)):
+            lines.append(f"No move could have been better: {told}")
+        else:
+            lines.append(f"{told}, regret {self.regret:.4g}")
+        return lines
+
+    @property
+    def _discount(self) -> str:
+        """What stands beside a value: its discount."""
+        assert self.advice is not None
+        return f" (gamma {self.advice.gamma:.6g})" if self.advice.gamma < 1 else ""
 
     def _advice_in_words(self) -> str:
         assert self.advice is not None
         if not self._advised:
             return "V: show the optimum"
-        parts = [f"optimal cost-to-go {self.advice.values[self._state]:.6g}"]
+        best = 0.0 - float(self.advice.values[self._state])
+        parts = [f"best return from here {best:.6g}{self._discount}"]
         if not self.over:
-            parts.append(f"best {self.bare.action_name(int(self.advice.policy[self._state]))}")
+            action = int(self.advice.policy[self._state])
+            parts.append(f"best {self.bare.action_with_key(action)}")
         if self._last_regret is not None:
             parts.append(f"regret of the move {self._last_regret:.4g}, so far {self.regret:.4g}")
-        return "     ".join(parts)
+        return "     ".join([*parts, "V: hide"])
 
     def _keys_in_words(self) -> str:
         others = "N: new maze   " if self._has_others else ""

@@ -94,6 +94,15 @@ class CellsEnv(TabularEnv):
         """Return the name of an action."""
         raise NotImplementedError
 
+    def action_with_key(self, action: int) -> str:
+        """Return the name of an action, and its key where the name does not say it."""
+        return self.action_name(action)
+
+    @property
+    def reached_goal(self) -> bool:
+        """Whether what was to be reached has been."""
+        return False
+
 
 class DiscretizedEnv(CellsEnv):
     """One of Gymnasium's control problems in cells, or between corners.
@@ -146,6 +155,11 @@ class DiscretizedEnv(CellsEnv):
     def action_name(self, action: int) -> str:
         """Return the name of an action: LEFT, NONE or RIGHT, or a torque."""
         return self._problem.action_names[action]
+
+    @property
+    def reached_goal(self) -> bool:
+        """Whether what was to be reached has been."""
+        return self._state == self.cells.end
 
     def _text(self) -> str:
         return pictures.text(self._problem, self.cells, self._state, self._overlay)

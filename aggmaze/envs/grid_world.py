@@ -233,6 +233,10 @@ class GridWorldEnv(LayoutEnv):
             return super().get_keys_to_action()
         return king_keys(stays=self.grid.stays)
 
+    def action_with_key(self, action: int) -> str:
+        """Return the name of an action, which says its key."""
+        return self.action_name(action)
+
     @property
     def keys_in_words(self) -> str:
         """Which keys move."""

@@ -11,13 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_integer
 from aggmaze.envs.tabular import TabularEnv, refuse_other_options
-from aggmaze.keys import axis_keys, describe_keys
+from aggmaze.keys import axis_keys, describe_keys, key_of
 from aggmaze.layouts.layout import Layout
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
 from aggmaze.rendering import ansi
 from aggmaze.rendering.overlay import Overlay
 from aggmaze.rendering.raster import Raster
+
+# Of a window when it opens, as far as the screen has room.
+_PIXELS_A_CELL = 20
 
 
 class LayoutEnv(TabularEnv):
@@ -138,6 +141,23 @@ class LayoutEnv(TabularEnv):
     def action_name(self, action: int) -> str:
         """Return the name of an action: LEFT, RIGHT, DOWN, UP in two dimensions, else x0-, ..."""
         return self.grid.action_names[action]
+
+    def action_with_key(self, action: int) -> str:
+        """Return the name of an action, and its keys where the name does not say them."""
+        name = self.action_name(action)
+        return f"{name} ({key_of(action)})" if self.grid.num_dims > 2 else name
+
+    @property
+    def reached_goal(self) -> bool:
+        """Whether the agent stands on a goal."""
+        if self._layout.signs is not None:
+            return bool(self._layout.signs[self._state] == ord("G"))
+        return self._state == self._layout.goal
+
+    @property
+    def _first_area(self) -> int:
+        # Cells of a large maze are seen where they have some pixels.
+        return max(super()._first_area, _PIXELS_A_CELL * max(self.grid.shape))
 
     def __getstate__(self) -> dict[str, Any]:
         # Drawn again when needed: a picture is larger than the maze.

@@ -207,8 +207,13 @@ class TabularEnv(gym.Env[Any, Any]):
         """The window of the mode "human", which opens at the first picture."""
         if self._window is None:
             title = type(self).__name__ if self.spec is None else self.spec.id
-            self._window = Window(title, self.metadata["render_fps"])
+            self._window = Window(title, self.metadata["render_fps"], self._first_area)
         return self._window
+
+    @property
+    def _first_area(self) -> int:
+        """Pixels of the picture's longer side when its window opens, if the screen has room."""
+        return 640
 
     def _show(self) -> None:
         self.window.show(self._picture, str(self._episode))

@@ -19,7 +19,7 @@ from aggmaze.rendering.colors import (
     relief_colors,
     value_colors,
 )
-from aggmaze.rendering.marks import agent_marker, goal_marker
+from aggmaze.rendering.marks import agent_marker, fitted_font, goal_marker
 from aggmaze.rendering.overlay import Overlay, number
 
 #: Width and least height of a legend beside a picture, in pixels; both grow with its scale.
@@ -187,9 +187,7 @@ class _Pen:
 
     def write(self, words: str, indent: float = 0.0) -> None:
         left = self.scale * (_PADDING + indent)
-        font, room = self.font, self.width - left - 1
-        if (needed := self.draw.textlength(words, font=font)) > room:
-            font = ImageFont.load_default(max(1.0, self.scale * _FONT_SIZE * room / needed))
+        font = fitted_font(words, self.scale * _FONT_SIZE, self.width - left - 2)
         self.draw.text((left, self.y), words, fill=INK, font=font)
         self.y += self.scale * _LINE
 

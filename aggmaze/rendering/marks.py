@@ -18,7 +18,7 @@ SMALLEST_RINGED_MARKER = 12
 # Drawn larger and averaged, so that slanted edges are smooth.
 _OVERSAMPLING = 8
 # Radius of a star between its tips, as a share of that at the tips: fat, to be seen when small.
-_STAR_WAIST = 0.52
+_STAR_WAIST, _SMALLEST_SEAMED_STAR = 0.52, 18
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ def goal_marker(size: int, outline: int) -> Marker:
         Pixels: its width, and how wide the outline is.
     """
     large, thick = size * _OVERSAMPLING, outline * _OVERSAMPLING
-    seam = max(_OVERSAMPLING // 2, thick // 2)
+    # A small star needs its pixels for the colour.
+    seam = max(_OVERSAMPLING // 2, thick // 2) if size >= _SMALLEST_SEAMED_STAR else 0
     radius = large / 2 - thick - seam
     masks = []
     # Each corner moves out along its own ray, so that tips stay sharp.
@@ -160,6 +161,26 @@ def _written(letter: str, size: int, font: Any, seam: int) -> Image.Image:
         (middle, middle), letter, fill=255, font=font, anchor="mm", stroke_width=seam
     )
     return image
+
+
+def fitted_font(words: str, size: float, room: float, smallest: float = 1.0) -> Any:
+    """Return the font of a size, or the largest below it in which words fit.
+
+    Parameters
+    ----------
+    words : str
+    size, room : float
+        Pixels: of the font, and the words' width at most.
+    smallest : float
+        No smaller font is taken.
+    """
+    size = max(smallest, size)
+    font = ImageFont.load_default(size)
+    while size > smallest and (needed := font.getlength(words)) > room:
+        # Small fonts are wider than in proportion: a little less than that at a time.
+        size = max(smallest, min(0.97 * size, size * room / needed))
+        font = ImageFont.load_default(size)
+    return font
 
 
 def draw_slanted(

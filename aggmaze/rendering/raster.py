@@ -20,7 +20,7 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -377,11 +377,12 @@ class Raster:
             across = math.ceil(math.sqrt(len(pairs)))
         gap = 2 * max(3, size // 80) if labelled else 0
         font_scale = max(1.0, key_scale or 1.0)
-        self._label_font = ImageFont.load_default(font_scale * _LABEL_FONT)
+        self._label_size = font_scale * _LABEL_FONT
+        font = _font(self._label_size)
         self._label_line = math.ceil(font_scale * _LABEL_LINE)
         two_lines = f"axis {grid.num_dims - 2} across,", f"axis {grid.num_dims - 1} up"
-        one_line = math.ceil(self._label_font.getlength(" ".join(two_lines)))
-        label_width = math.ceil(self._label_font.getlength(two_lines[0])) if labelled else 0
+        one_line = math.ceil(font.getlength(" ".join(two_lines)))
+        label_width = math.ceil(font.getlength(two_lines[0])) if labelled else 0
         # Those of a panel stand in one line where it is wide enough.
         lines = 2 if one_line < size // across - gap else 3
         self._label_in_one = lines == 2
@@ -402,15 +403,16 @@ class Raster:
         shorter = sorted(lengths)[-2] * edge
         agent_size = max(SMALLEST_MARKER, min(20, shorter // 32), shorter // 64, inside * 6 // 10)
         agent_size += (inside - agent_size) % 2  # so that it can be centred
-        goal_size = agent_size + 2 * max(5, agent_size // 3)
+        goal_size = agent_size + 2 * max(3, agent_size // 3)
         # A star fills less of its square than a disc; in a cell of its own it stays within.
-        goal_size = min(goal_size, max(inside - (inside - goal_size) % 2, agent_size + 10))
+        goal_size = min(goal_size, max(inside - (inside - goal_size) % 2, agent_size + 6))
         outline = max(1, agent_size // 12)
         self._agent = agent_marker(agent_size, outline)
         self._goal = goal_marker(goal_size, outline)
         # On the goal the agent stands within the star.
-        small = max(7, agent_size // 2)
-        self._agent_on_goal = agent_marker(small + (inside - small) % 2, 1)
+        small = max(5, agent_size // 2)
+        small += (inside - small) % 2
+        self._agent_on_goal = agent_marker(small, 1 if small >= SMALLEST_MARKER else 0)
         self._mark_every = 1
         if inside < SMALLEST_MARKED_CELL:
             # Between walls one cell says nothing of the next.
@@ -626,6 +628,7 @@ class Raster:
     ) -> None:
         """Write below a panel its axes, and where the goal is that lies in another slice."""
         right, up = panel.axes
+        font = _font(self._label_size)
         parts = [f"axis {right} across,", f"axis {up} up"]
         lines = [" ".join(parts)] if self._label_in_one else parts
         top = panel.top + panel.height + self._margin + LABEL_PADDING
@@ -646,13 +649,13 @@ class Raster:
             wordings = (f"goal at {exact}", f"goal {len(away)} axes off" if away[1:] else "", "")
         else:
             wordings = ("goal in this slice", "goal here", "")
-        fits = [words for words in wordings if self._label_font.getlength(words) <= width]
+        fits = [words for words in wordings if font.getlength(words) <= width]
         lines.append(fits[0] if fits else "")
         height = self._label_lines * self._label_line
         image = Image.new("RGB", (width, height), BACKGROUND)
         pen = ImageDraw.Draw(image)
         for place, words in enumerate(lines):
-            pen.text((0, place * self._label_line), words, fill=INK, font=self._label_font)
+            pen.text((0, place * self._label_line), words, fill=INK, font=font)
         part = canvas[top : top + height, left : left + width]
         part[:] = np.asarray(image)[: part.shape[0], : part.shape[1]]
 
@@ -756,6 +759,12 @@ class Raster:
                 tops, lefts = panel.centres(left, bottom if level else bottom + 1)
                 shape = size if level else size[::-1]
                 draw_bars(image, tops - thick // 2, lefts - thick // 2, shape, paint)
+
+
+@lru_cache(maxsize=8)
+def _font(size: float) -> Any:
+    """Return a font, which is not kept in a `Raster`: copies could not be made of it."""
+    return ImageFont.load_default(size)
 
 
 def key_scale(area: tuple[int, int]) -> float | None:

@@ -130,7 +130,14 @@ def spread(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def levels(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.uint8]:
-    """Return the level of each value in the colours, from 0 for ``low`` to `LEVELS` - 1."""
+    """Return the level of each value in the colours, from 0 for ``low`` to `LEVELS` - 1.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (N,)
+    low, high : float
+        What the ends of the colours stand for.
+    """
     width = high - low
     shares = (values - low) / width if width > 0 else np.zeros(len(values))
     return np.asarray(

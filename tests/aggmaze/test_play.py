@@ -48,6 +48,11 @@ def advise(model: Any) -> Advice:
     return Advice(np.arange(float(model.num_states)), np.ones(model.num_states, dtype=int), 0.5)
 
 
+def corridor(model: Any) -> Advice:
+    """Return the optimum of a corridor of 4 at discount 1/2, by hand."""
+    return Advice(np.array([0.0, -1.0, 0.5, 1.25]), np.zeros(4, dtype=int), 0.5)
+
+
 class TestKeys:
     def test_codes_are_those_of_pygame(self) -> None:
         codes = (keys.LEFT, keys.RIGHT, keys.DOWN, keys.UP, keys.ESCAPE)
@@ -83,7 +88,8 @@ class TestGame:
             played.press(key)
             assert played.bare._state == model.successors[state, action]
         assert played.cost == pytest.approx(costs, rel=1e-12)
-        assert f"cost so far {played.cost:.6g}" in played.window.notes[0]
+        assert f"return {-played.cost:.6g}" in played.window._status
+        assert not any("cost" in note for note in played.window.notes), "told once, as a return"
 
     def test_a_wall_is_told(self) -> None:
         played = game(shape=(2, 1), p=0.5)
@@ -152,7 +158,8 @@ class TestGame:
     def test_help(self) -> None:
         played = game("NDMaze-v0", shape=(2, 2, 2, 2))
         assert "WASD" in played.window.notes[-1]
-        assert "Z C (axis 3)" in played.window.notes[-1]
+        assert "x0- x0+" in played.window.notes[-1]
+        assert "Z C (axis 3: x3- x3+)" in played.window.notes[-1]
         played.press(letter("h"))
         assert played.window.notes[-1] == "H: help"
 
@@ -187,7 +194,11 @@ class TestAdvice:
         assert played.window.notes[1] == "V: show the optimum"
         plain = played.window.pixels()
         played.press(letter("v"))
-        assert played.window.notes[1].split("     ") == ["optimal cost-to-go 15", "best RIGHT"]
+        assert played.window.notes[1].split("     ") == [
+            "best return from here -15 (gamma 0.5)",
+            "best RIGHT",
+            "V: hide",
+        ]
         assert not np.array_equal(played.window.pixels(), plain)
         played.press(letter("v"))
         np.testing.assert_array_equal(played.window.pixels(), plain)
@@ -205,6 +216,45 @@ class TestAdvice:
         assert played.regret == pytest.approx(1.5)
         played.press(letter("r"))
         assert played.regret == 0
+
+    def test_the_maze_keeps_its_size(self) -> None:
+        played = game(adviser=advise, shape=(6, 6))
+        panels = [played.bare._raster.panels]
+        played.press(letter("v"))
+        panels.append(played.bare._raster.panels)
+        assert panels[0] == panels[1]
+
+    def test_keys_of_actions_that_say_none(self) -> None:
+        played = game("NDMaze-v0", adviser=advise, shape=(3, 3, 3))
+        played.press(letter("v"))
+        assert "best x0+ (right or D)" in played.window.notes[1]
+        assert played.bare.action_with_key(5) == "x2+ (E)"
+
+    def test_a_goal_is_celebrated_and_held_against_the_optimum(self) -> None:
+        played = game(adviser=corridor, shape=(4, 1))
+        plain = played.window.pixels()
+        for key in (LEFT, LEFT, LEFT):
+            assert played.window.banner == ()
+            played.press(key)
+        first, second = played.window.banner
+        assert first == "The goal, in 3 steps!"
+        # Costs 1, 1 and -1 with discount 1/2.
+        assert second == ("No move could have been better: return -1.25 (gamma 0.5), optimum -1.25")
+        assert played.discounted_cost == pytest.approx(1 + 1 / 2 - 1 / 4)
+        played.press(letter("r"))
+        assert played.window.banner == ()
+        assert played.window.pixels().shape == plain.shape
+        for key in (RIGHT, LEFT, LEFT, LEFT):
+            played.press(key)
+        assert "regret" in played.window.banner[1]
+        assert "optimum -1.25" in played.window.banner[1]
+
+    def test_falling_is_not_celebrated(self) -> None:
+        played = game("DiscretizedCartPole-v0", adviser=advise)
+        while not played.over:
+            played.press(LEFT)
+        assert played.window.banner == ()
+        assert "the end" in played.window.notes[0]
 
     def test_each_maze_is_planned(self) -> None:
         planned: list[Any] = []

@@ -186,7 +186,7 @@ class TestPictures:
         policy = np.zeros(env.observation_space.n, dtype=int)
         env.set_overlay(values=np.arange(648.0), policy=policy, labels=policy)
         assert env.render().splitlines()[2:] == [
-            "cost-to-go 324 (from 0 to 647)",
+            "return -324 (from -647 to 0)",
             "action -2",
             "mega-state 0 of 1",
         ]

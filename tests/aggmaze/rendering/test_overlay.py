@@ -8,6 +8,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import aggmaze
@@ -20,6 +22,7 @@ from aggmaze.rendering.colors import (
     VALUES,
     WALL,
     WHITE,
+    relief_colors,
     value_colors,
 )
 from aggmaze.rendering.overlay import Overlay, number
@@ -381,6 +384,102 @@ class TestLegend:
     )
     def test_numbers_are_short(self, value: float, text: str) -> None:
         assert number(value) == text
+
+    def test_ticks_are_round(self) -> None:
+        assert legend.ticks(-1.0, 64.8) == [0, 20, 40, 60]
+        assert legend.ticks(0.155, 13.7) == [5, 10]
+        assert legend.ticks(3.0, 3.0) == [3.0]
+
+    @given(low=st.floats(-1e6, 1e6, allow_nan=False), width=st.floats(1e-3, 1e6, allow_nan=False))
+    def test_there_are_two_to_five_ticks_within(self, low: float, width: float) -> None:
+        found = legend.ticks(low, low + width)
+        assert 2 <= len(found) <= 5
+        assert min(found) >= low - 1e-6 * width
+        assert max(found) <= low + width * (1 + 1e-6)
+
+    def test_every_megastate_has_its_colour_on_the_bar(self) -> None:
+        labels = np.repeat(np.arange(6), 2)
+        picture = legend.draw(Overlay.of(12, 2, labels=labels))
+        seen = {tuple(color) for color in picture.reshape(-1, 3).tolist()}
+        assert {tuple(color) for color in value_colors(np.linspace(0, 1, 6)).tolist()} <= seen
+
+    def test_the_discount_stands_beside_values(self) -> None:
+        plain, discounted = (
+            legend.draw(Overlay.of(3, 2, values=[0, 1, 2], gamma=gamma)) for gamma in (None, 0.9)
+        )
+        assert not np.array_equal(plain, discounted)
+        with pytest.raises(ValueError, match=r"gamma must be in \[0, 1\], got 2"):
+            make(shape=(4, 3)).set_overlay(values=np.arange(12.0), gamma=2)
+
+    def test_returns_are_minus_the_costs(self) -> None:
+        env = make("DiscretizedCartPole-v0")
+        env.set_overlay(values=np.linspace(-5, 5, env.observation_space.n))
+        told = legend.draw(env._overlay)
+        costs = legend.draw(Overlay.of(2, 2, values=[-5, 5]))
+        assert not np.array_equal(told, costs)
+        assert env._overlay.told(-99.7) == 99.7
+
+    @pytest.mark.parametrize("env_id", [name for name in aggmaze.ENV_IDS if "Disc" in name])
+    def test_no_patch_hides_a_scene(self, env_id: str) -> None:
+        env = make(env_id)
+        plain = env.render()
+        env.set_overlay(values=np.arange(float(env.observation_space.n)))
+        changed = (env.render() != plain).any(axis=2)
+        height, width = legend.SIZE[1], legend.SIZE[0]
+        assert 0 < changed[:height, -width:].mean() < 0.3
+        changed[:height, -width:] = False
+        assert not changed.any()
+
+
+class TestTerrain:
+    def test_overlays_keep_the_contours(self) -> None:
+        env = make("TerrainMaze-v0", shape=(30, 30))
+        heights = env.layout.heights.reshape(30, 30)
+        env.set_overlay(values=np.zeros(900))
+        frame = env.render()
+        (panel,) = env._raster.panels
+        ground = value_colors(0.0)
+        line = (frame[..., 0] < 0.75 * ground[0]) & (frame[..., 1] < 0.75 * ground[1])
+        assert line.any()
+        # Each line separates heights: none runs where all around lie in one band.
+        bands = np.floor(heights / legend.HEIGHT_STEP)
+        for x, y in np.argwhere(bands >= 0)[31:-31].tolist():
+            around = bands[max(0, x - 1) : x + 2, max(0, y - 1) : y + 2]
+            if np.ptp(around) == 0:
+                assert not line[panel.cell(x, y)].any()
+
+    def test_noise_has_none(self) -> None:
+        env = make("TerrainMaze-v0", shape=(30, 30), terrain="uniform")
+        env.set_overlay(values=np.zeros(900))
+        env.render()
+        assert not env._raster._has_contours()
+
+    def test_windows_have_a_key_of_heights(self) -> None:
+        env = make("TerrainMaze-v0", shape=(30, 30))
+        raster = Raster.within((700, 600), env.layout)
+        frame = raster.frame(None)
+        key = frame[:, raster._legend_left :]
+        for height in (0.0, 0.5, 1.0):
+            near = np.abs(key.astype(int) - relief_colors(height).astype(int)).sum(axis=2)
+            assert near.min() < 12, "the bar, beyond rounding"
+
+
+class TestWindows:
+    def test_a_slice_without_the_goal_shows_its_place(self) -> None:
+        env = make("NDMaze-v0", shape=(3, 3, 3))
+        raster = Raster.within((700, 600), env.layout)
+        frame, panel = raster.frame(26), raster.panels[0]
+        place = frame[panel.cell(0, 0)].astype(int)
+        other = frame[panel.cell(1, 0)].astype(int)
+        assert place.std() > other.std() + 5
+
+    @pytest.mark.parametrize("given", [{"values": np.arange(36.0)}, {"labels": np.arange(36)}])
+    def test_the_maze_keeps_its_place_whatever_is_drawn(self, given: dict[str, Any]) -> None:
+        env = make(shape=(6, 6))
+        plain = Raster.within((700, 600), env.layout)
+        drawn = Raster.within((700, 600), env.layout, Overlay.of(36, 4, **given))
+        assert plain.panels == drawn.panels
+        assert plain.shape == drawn.shape
 
 
 class TestColours:

@@ -76,7 +76,7 @@ class TestWindow:
 
         window = Window("a", 60)
         window.show(draw)
-        assert max(asked[0]) <= 640
+        assert asked[0][1] <= 640 >= asked[0][0] * 5 // 6
         window._window.size = (500, 333)
         happens(pygame.WINDOWSIZECHANGED, window, x=500, y=333)
         window.pressed()
@@ -169,10 +169,69 @@ class TestWindow:
         with pytest.raises(DependencyNotInstalled, match=r"pip install .pygame-ce>=2\.5"):
             Window("a", 60).show(lambda area: checkered(2, 2))
 
-    def test_with_another_pygame(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_upstream_pygame_has_one_window(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delattr(pygame, "Window")
-        with pytest.raises(DependencyNotInstalled, match="pip uninstall pygame pygame-ce"):
-            Window("a", 60).show(lambda area: checkered(2, 2))
+        window = Window("a", 60)
+        window.show(lambda area: checkered(300, 400), "step 1")
+        np.testing.assert_array_equal(window.pixels()[:300], checkered(300, 400))
+        pygame.event.clear()
+        pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=97, unicode="a"))
+        assert window.pressed() == [Key(97, "a")]
+        with pytest.raises(OSError, match=r"one window at a time.*pygame-ce"):
+            Window("b", 60).show(lambda area: checkered(200, 300))
+        pygame.event.post(pygame.event.Event(pygame.QUIT))
+        window.pressed()
+        assert window.dismissed
+        window.close()
+        other = Window("b", 60)
+        other.show(lambda area: checkered(200, 300))
+        assert other.is_open
+        other.close()
+
+    def test_both_installed_is_explained(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(windows.metadata, "version", lambda name: "2.6")
+        windows._both_are_installed.cache_clear()
+        try:
+            with pytest.warns(UserWarning, match="both installed.*pip uninstall"):
+                windows._both_are_installed()
+            monkeypatch.setitem(sys.modules, "pygame", None)
+            with pytest.raises(DependencyNotInstalled, match="both installed"):
+                Window("a", 60).show(lambda area: checkered(2, 2))
+        finally:
+            windows._both_are_installed.cache_clear()
+
+    def test_large_mazes_open_larger(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(pygame.display, "get_desktop_sizes", lambda: [(1920, 1080)])
+        widths = []
+        for size in (20, 50):
+            env = human(shape=(size, size))
+            env.reset(seed=0)
+            widths.append(env.unwrapped.window.pixels().shape[1])
+            env.close()
+        assert widths[1] > 1.2 * widths[0]
+
+    def test_text_grows_with_the_window(self) -> None:
+        assert windows._text_scale(640) == 1.0
+        assert windows._text_scale(1080) == pytest.approx(1.5)
+
+    def test_a_long_line_is_written_smaller(self) -> None:
+        long = windows._write(["m" * 60], (600, 34))
+        ink = np.argwhere((long[2:] < 100).all(axis=2))
+        assert ink[:, 1].max() < 595, "nothing is cut off"
+
+    def test_a_banner_is_shown_until_it_is_taken_away(self) -> None:
+        window = Window("a", 60)
+        window.show(lambda area: checkered(300, 400))
+        plain = window.pixels()
+        window.banner = ("The goal!", "in 3 steps")
+        window.show(lambda area: checkered(300, 400))
+        festive = window.pixels()
+        np.testing.assert_array_equal(festive[300:], plain[300:])
+        assert (festive[:300] != plain[:300]).any(axis=2).mean() > 0.1
+        window.banner = ()
+        window.show(lambda area: checkered(300, 400))
+        np.testing.assert_array_equal(window.pixels(), plain)
+        window.close()
 
     @pytest.mark.parametrize("driver", ["x11", None])
     def test_without_a_screen(self, driver: str | None) -> None:
