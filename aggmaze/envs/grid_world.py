@@ -160,6 +160,8 @@ class GridWorldEnv(LayoutEnv):
     - v0: first version.
     """
 
+    _tells_returns = True
+
     def __init__(
         self,
         layout: Source = "aima-4x3",

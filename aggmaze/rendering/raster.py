@@ -329,9 +329,10 @@ class Raster:
         painted.
     overlay : Overlay, optional
         Drawn over the maze.  Values are colours, explained by a legend on the right; labels are
-        colours, or lines between them where there are values too; the policy is arrows, a plus or
-        a minus where the move leaves the plane, in cells of twelve pixels and more, and on open
-        ground of smaller cells in some; the path is a line.
+        colours in their order, with borders, or borders only where there are values too; terrain
+        has lines of equal height, or a key of its colours, beside whatever is drawn; the policy is
+        arrows, a plus or a minus where the move leaves the plane, in cells of twelve pixels and
+        more, and on open ground of smaller cells in some; the path is a line.
     across : int, optional
         Number of panels side by side; by default as many as make about a square.
     key_scale : float, optional
@@ -366,7 +367,13 @@ class Raster:
         self.layout = layout
         self.overlay = Overlay() if overlay is None else overlay
         self._key_scale = key_scale
-        self._has_key = key_scale is not None or legend.is_needed(self.overlay)
+        # A plain frame may be an observation, and keeps its size.
+        drawn_over = self.overlay.policy is not None or self.overlay.path is not None
+        self._has_key = (
+            key_scale is not None
+            or legend.is_needed(self.overlay)
+            or (layout.heights is not None and drawn_over)
+        )
         key = legend.size(key_scale or 1.0) if self._has_key else (0, 0)
         size = max(1, size - key[0])
         grid = layout.grid
@@ -594,8 +601,7 @@ class Raster:
             canvas[top - margin : bottom + margin, left - margin : right + margin] = BACKGROUND
             plane = Plane.of(self.layout, panel.axes, point, self.overlay)
             canvas[top:bottom, left:right] = panel.paint(plane)
-            colored = plane.shares is not None or plane.labels is not None
-            if (colored or self._key_scale is not None) and self._has_contours():
+            if self._has_key and self._has_contours():
                 self._draw_contours(canvas, panel, plane)
             if self._labelled:
                 self._write_label(canvas, panel, point, goal)

@@ -177,6 +177,7 @@ def picture(env_id: str, arguments: dict[str, Any], gamma: float) -> Any:
         overlay["path"] = True
     if getattr(getattr(env.unwrapped, "layout", None), "heights", None) is None:
         overlay["values"] = result.values  # which would hide heights
+        overlay["gamma"] = gamma
     env.unwrapped.set_overlay(**overlay)  # type: ignore[attr-defined]
     return env.render()
 

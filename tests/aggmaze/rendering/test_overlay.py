@@ -454,6 +454,13 @@ class TestTerrain:
         env.render()
         assert not env._raster._has_contours()
 
+    def test_a_policy_over_relief_brings_the_key(self) -> None:
+        env = make("TerrainMaze-v0", shape=(30, 30))
+        assert env.render().shape[1] == env._raster.panels[0].width, "a plain frame has none"
+        env.set_overlay(policy=np.zeros(900, dtype=int))
+        env.render()
+        assert env._raster.shape[1] >= env._raster.panels[0].width + legend.SIZE[0]
+
     def test_windows_have_a_key_of_heights(self) -> None:
         env = make("TerrainMaze-v0", shape=(30, 30))
         raster = Raster.within((700, 600), env.layout)
