@@ -70,7 +70,8 @@ LAKE = gym.make("FrozenLake-v1")
         ),
         (
             Overlay(values=RESULT.values),
-            "Overlay(values=<float64 (2000,)>, policy=None, labels=None, path=None, gamma=None, returns=False)",
+            "Overlay(values=<float64 (2000,)>, policy=None, labels=None, path=None, gamma=None, "
+            "returns=False)",
         ),
     ],
     ids=lambda value: type(value).__name__,
