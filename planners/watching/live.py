@@ -33,6 +33,8 @@ FRAMES_PER_SECOND = 20.0
 _FIRST_SIZE = (1100, 780)
 # How often, in seconds, keys are looked at.
 _LOOK_EVERY = 0.02
+# How often, in seconds, curves are drawn anew at full speed, where drawing slows the solver down.
+_CURVES_EVERY = 0.25
 # Frames a second of a replay at most.
 _FASTEST_REPLAY = 60.0
 # How long a thread may keep the interpreter while another waits for it: the solver needs it only
@@ -81,6 +83,7 @@ class Viewer:
         self._shown: tuple[object, ...] = ()
         self._painter: tuple[object, Painter] | None = None
         self._found: tuple[Frame, NDArray[np.int64]] | None = None
+        self._curves_drawn = -math.inf
         #: Pictures shown so far.
         self.num_pictures = 0
 
@@ -217,8 +220,17 @@ class Viewer:
             path,
             note=self._note(),
             borders=self._borders,
+            curves=self._curves_are_due(),
         )
         return np.asarray(image)
+
+    def _curves_are_due(self) -> bool:
+        session, now = self._session, time.monotonic()
+        follows = self._cursor is None and session.is_running and not session.paused
+        if follows and session.speed == math.inf and now - self._curves_drawn < _CURVES_EVERY:
+            return False
+        self._curves_drawn = now
+        return True
 
     def _path_of(self, frame: Frame) -> NDArray[np.int64]:
         if self._found is None or self._found[0] is not frame:

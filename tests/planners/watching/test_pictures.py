@@ -193,3 +193,21 @@ def test_a_film_without_an_encoder_names_the_extra_before_the_work(monkeypatch, 
             callback=lambda progress: pytest.fail("the solve began"),
         )
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("size", [(700, 480), (480, 700)])
+def test_curves_that_are_kept_are_those_of_the_last_picture(size):
+    env = gym.make("TerrainMaze-v0", shape=(6, 6))
+    scene, film = _run(env, iterations=12)
+    words = Words("a", "b", "cost-to-go")
+    painter = Painter(scene, words, size, LIGHT)
+    frame, points = film.frames[6], film.points()
+    drawn = np.asarray(painter.paint(frame, points, _NOWHERE))
+    np.testing.assert_array_equal(
+        np.asarray(painter.paint(frame, points, _NOWHERE, curves=False)), drawn
+    )
+    # A later frame has other numbers and values, and the old curves.
+    later = np.asarray(painter.paint(film.frames[-1], points, _NOWHERE))
+    kept = np.asarray(Painter(scene, words, size, LIGHT).paint(frame, points, _NOWHERE))
+    np.testing.assert_array_equal(kept, drawn)
+    assert (later != drawn).any()
