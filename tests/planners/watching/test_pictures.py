@@ -206,8 +206,9 @@ def test_curves_that_are_kept_are_those_of_the_last_picture(size):
     np.testing.assert_array_equal(
         np.asarray(painter.paint(frame, points, _NOWHERE, curves=False)), drawn
     )
-    # A later frame has other numbers and values, and the old curves.
-    later = np.asarray(painter.paint(film.frames[-1], points, _NOWHERE))
-    kept = np.asarray(Painter(scene, words, size, LIGHT).paint(frame, points, _NOWHERE))
-    np.testing.assert_array_equal(kept, drawn)
-    assert (later != drawn).any()
+    # A later frame has numbers and values of its own, and the old curves.
+    kept = np.asarray(painter.paint(film.frames[-1], points, _NOWHERE, curves=False))
+    whole = np.asarray(painter.paint(film.frames[-1], points, _NOWHERE))
+    differs = (kept != whole).any(axis=-1)
+    assert differs.any()
+    np.testing.assert_array_equal(kept[differs], drawn[differs])
