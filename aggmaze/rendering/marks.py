@@ -18,7 +18,7 @@ SMALLEST_RINGED_MARKER = 12
 # Drawn larger and averaged, so that slanted edges are smooth.
 _OVERSAMPLING = 8
 # Radius of a star between its tips, as a share of that at the tips: fat, to be seen when small.
-_STAR_WAIST, _SMALLEST_SEAMED_STAR = 0.52, 18
+_STAR_WAIST, _WAIST_OF_SMALL_STARS, _SMALLEST_SEAMED_STAR = 0.52, 0.62, 18
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,9 @@ def goal_marker(size: int, outline: int) -> Marker:
     """
     large, thick = size * _OVERSAMPLING, outline * _OVERSAMPLING
     # A small star needs its pixels for the colour.
-    seam = max(_OVERSAMPLING // 2, thick // 2) if size >= _SMALLEST_SEAMED_STAR else 0
+    small = size < _SMALLEST_SEAMED_STAR
+    seam = 0 if small else max(_OVERSAMPLING // 2, thick // 2)
+    waist = _WAIST_OF_SMALL_STARS if small else _STAR_WAIST
     radius = large / 2 - thick - seam
     masks = []
     # Each corner moves out along its own ray, so that tips stay sharp.
@@ -86,7 +88,7 @@ def goal_marker(size: int, outline: int) -> Marker:
         corners = []
         for k in range(10):
             angle = math.pi * k / 5
-            length = radius * (1.0 if k % 2 == 0 else _STAR_WAIST) + grown
+            length = radius * (1.0 if k % 2 == 0 else waist) + grown
             corners.append(
                 (large / 2 + length * math.sin(angle), large / 2 - length * math.cos(angle))
             )

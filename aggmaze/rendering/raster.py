@@ -62,6 +62,8 @@ from aggmaze.rendering.marks import (
 from aggmaze.rendering.overlay import Overlay
 
 _LABEL_FONT, _LABEL_LINE, LABEL_PADDING = 12, 15, 4
+# Below a smaller picture's panels stands nothing; width and height of what is left free there.
+_SMALLEST_WITH_WORDS, _WITHOUT_WORDS = 240, (22, 14)
 #: Cells of these signs have a colour of their own, whatever is known of them.
 GROUNDS = {"G": GOAL_GROUND, "H": PIT_GROUND, "L": LAVA, "~": LAVA, "C": CLIFF}
 # Cells, without lines, in which marks can be told apart.
@@ -394,11 +396,18 @@ class Raster:
         lines = 2 if one_line < size // across - gap else 3
         self._label_in_one = lines == 2
         caption = lines * self._label_line + LABEL_PADDING if labelled else 0
+        # Pictures for learning have room for no words.
+        self._has_words = labelled and size >= _SMALLEST_WITH_WORDS
+        if labelled and not self._has_words:
+            label_width, caption = _WITHOUT_WORDS
         caption, label_width = caption + caption % 2, label_width + label_width % 2
         down = math.ceil(len(pairs) / across)
-        space = min(
-            (size - (n + 1) * gap - n * extra) // n for n, extra in ((across, 0), (down, caption))
-        )
+        space = (size - (across + 1) * gap - across * caption) // across
+        if self._has_words:
+            space = min(
+                (size - (n + 1) * gap - n * extra) // n
+                for n, extra in ((across, 0), (down, caption))
+            )
 
         # Blocked cells need no lines between cells to be seen.
         walled = layout.num_walls > 0 or (layout.heights is None and layout.blocked is None)
@@ -410,9 +419,9 @@ class Raster:
         shorter = sorted(lengths)[-2] * edge
         agent_size = max(SMALLEST_MARKER, min(20, shorter // 32), shorter // 64, inside * 6 // 10)
         agent_size += (inside - agent_size) % 2  # so that it can be centred
-        goal_size = agent_size + 2 * max(3, agent_size // 3)
+        goal_size = agent_size + 2 * max(2, agent_size // 3)
         # A star fills less of its square than a disc; in a cell of its own it stays within.
-        goal_size = min(goal_size, max(inside - (inside - goal_size) % 2, agent_size + 6))
+        goal_size = min(goal_size, max(inside - (inside - goal_size) % 2, agent_size + 4))
         outline = max(1, agent_size // 12)
         self._agent = agent_marker(agent_size, outline)
         self._goal = goal_marker(goal_size, outline)
@@ -462,7 +471,6 @@ class Raster:
         # Made by the first frame: the picture without the agent, and for each panel the coordinates
         # of the slice that it shows.
         self._canvas: NDArray[np.uint8] | None = None
-        self._labelled = labelled
         self._slices: dict[Panel, tuple[int, ...]] = {}
         self._label_lines = lines
 
@@ -603,7 +611,7 @@ class Raster:
             canvas[top:bottom, left:right] = panel.paint(plane)
             if self._has_key and self._has_contours():
                 self._draw_contours(canvas, panel, plane)
-            if self._labelled:
+            if self._has_words:
                 self._write_label(canvas, panel, point, goal)
             if self.overlay.path is not None:
                 self._draw_line(
