@@ -104,4 +104,8 @@ def test_no_outcome_depends_on_what_draws_and_prints(
     tasks.code_of.__wrapped__(run)
     reporting = {path for path in found if path.parent.name == "reporting"}
     assert {path.name for path in reporting} >= {"figures.py", "statistics.py"}
-    assert set(deciding) == found - reporting
+    assert Path(inspect.getfile(run)) in deciding
+    assert set(deciding) <= found - reporting
+    # What is left out beside reports is imported by these alone.
+    for path in deciding:
+        assert sources._imports(path) - reporting <= set(deciding)
