@@ -76,4 +76,4 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert done.exit_code == 0, done.output
     # Two steps at 1, then the reward: 1 + .9 - .81.
-    assert "optimal cost-to-go 1.09" in played[0].window.notes[1]
+    assert "best return from here -1.09 (gamma 0.9)" in played[0].window.notes[1]
