@@ -169,7 +169,7 @@ _PROBE = """
 """
 
 
-@pytest.mark.skipif(_BROWSER is None, reason="no Chromium here; .ci/run has one")
+@pytest.mark.skipif(_BROWSER is None, reason="apt-get install chromium; .ci/run does")
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_browser_shows_it(recorded, width, tmp_path):
     file, film, _, env = recorded

@@ -174,7 +174,9 @@ def test_a_gif_has_the_colours_of_the_picture(theme, tmp_path):
 
 
 def test_a_film_holds_as_many_pictures_as_its_time_takes(tmp_path):
-    ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="pip install aggmaze[video]")
+    ffmpeg = pytest.importorskip(
+        "imageio_ffmpeg", reason="pip install aggmaze[video]; .ci/run does"
+    )
     file = tmp_path / "run.mp4"
     env = gym.make("TerrainMaze-v0", shape=(8, 8))
     planners.watch(env, gamma=0.9, num_iterations=14, record=file, frames=10, size=(400, 300))
