@@ -430,3 +430,29 @@ def _frozen(what: str, name: Any, depth: int) -> Hashable:
     if isinstance(name, str) and len(name) > _MOST_CHARACTERS:
         raise ValueError(f"{what} hold a name of {len(name):,} characters")
     return name
+
+
+def cells_of_names(names: Sequence[Hashable] | None, most: int) -> NDArray[np.int64] | None:
+    """Return the coordinates that states are named by, shape (S, D); None if they are not.
+
+    Parameters
+    ----------
+    names : sequence of hashable, or None
+        Tuples of two to eight integers, all of one length, if they are coordinates.
+    most : int
+        Positions that the smallest box around them may have, and the size of a coordinate.
+    """
+    first: Any = names[0] if names else None
+    if names is None or type(first) is not tuple or not 2 <= len(first) <= 8:
+        return None
+    if not all(
+        type(name) is tuple and len(name) == len(first) and all(type(part) is int for part in name)
+        for name in names
+    ):
+        return None
+    parts: list[Any] = list(names)
+    if max(abs(part) for name in parts for part in name) > most:
+        return None
+    cells = np.array(parts, dtype=np.int64)
+    sides = cells.max(axis=0) - cells.min(axis=0) + 1
+    return cells if math.prod(sides.tolist()) <= most else None

@@ -276,10 +276,11 @@ def compare(
     >>> [run.result.success for run in found.runs]
     [True, True]
     """
-    asked = _questions(gamma, gammas, objective)
     limits = ("tol", "atol", "num_iterations", "num_updates", "time_limit")
     check_limits(*(settings.get(name) for name in limits))
-    planned = _planned(asked, methods, options or {})
+    planned = planned_runs(
+        methods, gamma=gamma, gammas=gammas, objective=objective, options=options
+    )
     model = as_model(model_or_env)
     runs: list[ComparedRun] = []
     interrupted = False
@@ -351,12 +352,28 @@ def _questions(
     return asked
 
 
-def _planned(
-    asked: list[Objective],
-    methods: Iterable[str] | None,
-    options: Mapping[str, Mapping[str, Any]],
+def planned_runs(
+    methods: Iterable[str] | None = None,
+    *,
+    gamma: float | None = None,
+    gammas: Iterable[float] | None = None,
+    objective: Objective | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[tuple[Objective, str, dict[str, Any]]]:
-    """Return every run, and refuse before the first what is no method or option."""
+    """Return every run, and refuse before the first what is no method or option.
+
+    Parameters
+    ----------
+    methods, gamma, gammas, objective, options
+        As for `compare`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As of `compare`.
+    """
+    options = options or {}
+    asked = _questions(gamma, gammas, objective)
     if isinstance(methods, str):
         methods = [methods]
     named = None if methods is None else list(dict.fromkeys(methods))

@@ -7,6 +7,7 @@ What is at the level of the module runs, before the virtual environment is there
 without the project's dependencies: import those inside the functions that need them.
 """
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +176,7 @@ def draw(path: Path, grid: Any, courses: "dict[str, Course]") -> None:
     from matplotlib.figure import Figure
     from PIL import Image
 
-    from aggmaze.files import atomic_file
+    from planners.watching.movies import write_gif
 
     ours, theirs = courses["aggregation"], courses["value iteration"]
     steps = [i for i, number in enumerate(ours.num_megastates) if number]
@@ -246,12 +247,9 @@ def draw(path: Path, grid: Any, courses: "dict[str, Course]") -> None:
             frames.append(Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3]))
     # One palette for all frames, by some of the whole course.
     some = [frames[round(share * (len(frames) - 1))] for share in (0.0, 0.3, 0.6, 0.8, 1.0)]
-    palette = Image.fromarray(np.concatenate([np.asarray(frame) for frame in some])).quantize(128)
-    few = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
-    with atomic_file(path) as file:
-        few[0].save(
-            file, format="GIF", save_all=True, append_images=few[1:], duration=times, loop=0
-        )
+    table = Image.fromarray(np.concatenate([np.asarray(frame) for frame in some])).quantize(128)
+    colors = np.reshape(table.getpalette(), (-1, 3)).tolist()
+    write_gif(path, [functools.partial(Image.Image.copy, frame) for frame in frames], times, colors)
 
 
 def _borders(labels: Any) -> "list[Any]":

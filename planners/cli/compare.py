@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from aggmaze.checks import check_integer
 from aggmaze.env_settings import parse_settings
 from aggmaze.files import atomic_file
 from aggmaze.layouts.text import SUFFIXES
@@ -27,14 +26,15 @@ from planners.cli.options import (
     Threads,
     Tol,
     asked_objective,
+    check_seed_and_threads,
 )
-from planners.cli.outputs import check_writable, is_same_file
+from planners.cli.outputs import check_not_source, check_writable
 from planners.cli.progress import Goal, ProgressLine
 from planners.cli.sources import MODEL_SUFFIXES
-from planners.comparison import compare
-from planners.objective import Discounted, Objective
+from planners.comparison import compare, planned_runs
+from planners.objective import Objective
 from planners.plotting import check_matplotlib, figure_format, save_figure
-from planners.solve import METHODS, check_limits, check_method
+from planners.solve import METHODS, check_limits
 from planners.waiting import Waiting
 
 #: What help ends with.
@@ -99,25 +99,20 @@ def compare_command(
     ] = None,
 ) -> None:
     """Solve a model by several methods in turn: what each took, and how far off it is."""
-    check_integer("--seed", seed)
-    if num_threads is not None:
-        check_integer("--threads", num_threads, least=1)
+    check_seed_and_threads(seed, num_threads)
     check_limits(tol, atol, num_iterations, num_updates, time_limit)
     asked = _questions(gamma, gammas, objective_name, horizon, average, dead_ends)
     options = _options(method_options or [])
     if plot is not None:
         figure_format(plot)
         check_matplotlib()
-    for path in (plot, json_file):
+    for name, path, what in (("--plot", plot, "a picture"), ("--json", json_file, "numbers")):
         if path is not None:
             check_writable(path)
-            if is_same_file(path, source):
-                raise ValueError(f"the model file {source!r} would be overwritten by {path}")
+            check_not_source(source, name, path, what)
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     # Before the environment, which may take long to make.
-    if isinstance(asked.get("objective"), Discounted) or set(asked.get("gammas", ())) - {1.0}:
-        for name in names or ():
-            check_method(name, options.get(name, {}))
+    planned_runs(names, **asked, options=options)
     model = model_of(opened(source, settings or []))
     limits: dict[str, Any] = {
         "tol": tol,

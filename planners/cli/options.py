@@ -63,6 +63,19 @@ NumUpdates = Annotated[int | None, typer.Option(help="Most backups.")]
 Threads = Annotated[int | None, typer.Option("--threads", help="By default one for each core.")]
 
 
+def check_seed_and_threads(seed: int, num_threads: int | None) -> None:
+    """Refuse what is no seed or no number of threads, by the option's name.
+
+    Parameters
+    ----------
+    seed : int
+    num_threads : int or None
+    """
+    check_integer("--seed", seed)
+    if num_threads is not None:
+        check_integer("--threads", num_threads, least=1)
+
+
 def asked_objective(
     gamma: float | None,
     name: str | None = None,

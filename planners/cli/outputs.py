@@ -74,6 +74,24 @@ def check_target(source: str, target: Path, name: str | None = None) -> registry
     return entry
 
 
+def check_not_source(source: str, name: str, path: Path | None, what: str) -> None:
+    """Refuse to write over the model file that a command reads.
+
+    Parameters
+    ----------
+    source : str
+        An environment or a model file.
+    name : str
+        Of the option.
+    path : Path or None
+        Of the file to be written.
+    what : str
+        What it will hold.
+    """
+    if path is not None and is_same_file(path, source):
+        raise ValueError(f"{name} would overwrite the model file {source!r} with {what}")
+
+
 def is_same_file(target: Path, source: str) -> bool:
     """Return whether a file to be written is what a command reads.
 

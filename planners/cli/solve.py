@@ -31,10 +31,11 @@ from planners.cli.options import (
     Threads,
     Tol,
     asked_objective,
+    check_seed_and_threads,
     method_settings,
     number_or_text,
 )
-from planners.cli.outputs import check_outputs, is_same_file
+from planners.cli.outputs import check_not_source, check_outputs
 from planners.cli.progress import Goal, ProgressLine
 from planners.cli.rows import print_rows, result_rows, rollout_rows
 from planners.cli.sources import MODEL_SUFFIXES, is_model_file, layout_of
@@ -111,17 +112,14 @@ def solve_command(
 ) -> None:
     """Solve an environment or a model file, roll the policy out, and say how good the result is."""
     check_integer("--episodes", episodes)
-    check_integer("--seed", seed)
-    if num_threads is not None:
-        check_integer("--threads", num_threads, least=1)
+    check_seed_and_threads(seed, num_threads)
     if image is not None and is_model_file(env_id):
         raise ValueError(f"--image draws mazes, and a model file holds none: {env_id!r}")
     for name, path, what in (
         ("--save", save, "a result"),
         ("--certificate", certificate, "a certificate"),
     ):
-        if path is not None and is_same_file(path, env_id):
-            raise ValueError(f"{name} would overwrite the model file {env_id!r} with {what}")
+        check_not_source(env_id, name, path, what)
     if save is not None and save == certificate:
         raise ValueError(f"--save and --certificate are one file, {str(save)!r}")
     options = method_settings(

@@ -8,24 +8,30 @@ from typing import Annotated
 
 import typer
 
-from aggmaze.checks import check_integer
 from planners.adapters import as_model
 from planners.cli.app import err, out, reported
+from planners.cli.opening import opened
 from planners.cli.options import (
+    Atol,
     Average,
     DeadEnds,
     Gamma,
     Horizon,
+    NumIterations,
+    NumUpdates,
     ObjectiveName,
     Settings,
+    Threads,
+    Tol,
     asked_objective,
+    check_seed_and_threads,
     method_settings,
     number_or_text,
 )
-from planners.cli.outputs import check_outputs, is_same_file
+from planners.cli.outputs import check_not_source, check_outputs
 from planners.cli.progress import ProgressLine
 from planners.cli.rows import print_rows, result_rows
-from planners.cli.sources import is_model_file, open_env
+from planners.cli.sources import is_model_file
 from planners.objective import Discounted
 from planners.result import KEYBOARD, Status
 from planners.solve import AUTO, METHODS, check_limits, check_method
@@ -58,10 +64,10 @@ def watch_command(
             help=f"One of {AUTO}, {', '.join(METHODS)}; by default adaptive_aggregation in 16 bins."
         ),
     ] = None,
-    tol: Annotated[float | None, typer.Option(help="Accuracy relative to max|V|.")] = None,
-    atol: Annotated[float | None, typer.Option(help="Accuracy in the unit of V.")] = None,
-    num_iterations: Annotated[int | None, typer.Option(help="Most iterations.")] = None,
-    num_updates: Annotated[int | None, typer.Option(help="Most backups.")] = None,
+    tol: Tol = None,
+    atol: Atol = None,
+    num_iterations: NumIterations = None,
+    num_updates: NumUpdates = None,
     epsilon: Annotated[
         str | None, typer.Option(help="Width of a bin of values, or shrink.")
     ] = None,
@@ -72,9 +78,7 @@ def watch_command(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the method.")] = 0,
-    num_threads: Annotated[
-        int | None, typer.Option("--threads", help="By default one for each core.")
-    ] = None,
+    num_threads: Threads = None,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -99,13 +103,10 @@ def watch_command(
     # Here, since what draws takes long to import.
     from planners.watching import check_recording, watch
 
-    check_integer("--seed", seed)
-    if num_threads is not None:
-        check_integer("--threads", num_threads, least=1)
+    check_seed_and_threads(seed, num_threads)
     check_outputs(save, None)
     for name, path, what in (("--save", save, "a result"), ("--record", record, "a recording")):
-        if path is not None and is_same_file(path, env_id):
-            raise ValueError(f"{name} would overwrite the model file {env_id!r} with {what}")
+        check_not_source(env_id, name, path, what)
     if record is not None:
         check_recording(record)
     options = method_settings(method_options or [], epsilon=number_or_text(epsilon))
@@ -113,7 +114,7 @@ def watch_command(
     check_limits(tol, atol, num_iterations, num_updates, None)
     if isinstance(asked, Discounted):
         check_method(method or "adaptive_aggregation", options)
-    env = open_env(env_id, settings or [])
+    env = opened(env_id, settings or [])
     with ProgressLine(err, "solving") if record is not None else nullcontext() as line:
         result = watch(
             env,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +24,7 @@ from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout, open_passages
 from aggmaze.models.model import Model, with_table
 from aggmaze.models.moves import MoveMDP
+from aggmaze.names import cells_of_names
 from planners.adapters import as_model
 
 # Names that are farther apart than this are no map.
@@ -396,7 +396,7 @@ def _taxi(env: Any, model: Model) -> Board | None:
 
 def _board_of_names(model: Model) -> Board | None:
     """Return the board of a model whose states are named by integers, two or more; else None."""
-    cells = named_cells(model.state_names)
+    cells = cells_of_names(model.state_names, _MOST_POSITIONS)
     if cells is None:
         return None
     low = cells.min(axis=0)
@@ -414,24 +414,6 @@ def _board_of_names(model: Model) -> Board | None:
         written=True,
     )
     return _with_directions(board, model)
-
-
-def named_cells(names: tuple[Hashable, ...] | None) -> NDArray[np.int64] | None:
-    """Return the coordinates that states are named by, shape (S, D); None if they are not."""
-    first: Any = names[0] if names else None
-    if names is None or type(first) is not tuple or not 2 <= len(first) <= 8:
-        return None
-    if not all(
-        type(name) is tuple and len(name) == len(first) and all(type(part) is int for part in name)
-        for name in names
-    ):
-        return None
-    parts: list[Any] = list(names)
-    if max(abs(part) for name in parts for part in name) > _MOST_POSITIONS:
-        return None
-    cells = np.array(parts, dtype=np.int64)
-    sides = cells.max(axis=0) - cells.min(axis=0) + 1
-    return cells if math.prod(sides.tolist()) <= _MOST_POSITIONS else None
 
 
 def _with_directions(board: Board, model: Model) -> Board:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from aggmaze.rendering.colors import AGENT, GOAL, value_colors
+from aggmaze.rendering.marks import agent_marker, goal_marker
 from planners.watching.film import Frame, Point
 from planners.watching.scenes import Scene
 
@@ -329,12 +330,12 @@ class Map:
             x, y, radius = (column + 0.5) * cell, (row + 0.5) * cell, size * 0.72
             x = min(max(x, radius + 1), image.width - radius - 2)
             y = min(max(y, radius + 1), image.height - radius - 2)
-            _disc(image, x, y, radius)
+            _put(image, "disc", x, y, radius)
         for row, column in goals.tolist() if len(goals) <= 40 else ():
             x, y = (column + 0.5) * cell, (row + 0.5) * cell
             x = min(max(x, size), image.width - size - 1)
             y = min(max(y, size), image.height - size - 1)
-            _star(image, x, y, size)
+            _put(image, "star", x, y, 1.3 * size)
 
 
 def _lines(
@@ -356,40 +357,17 @@ def _lines(
 
 @functools.lru_cache(maxsize=16)
 def _sprite(kind: str, size: int) -> Image.Image:
-    """Return a mark with smooth edges, of ``size`` pixels from its middle, as RGBA."""
-    over = 6
-    side = (2 * size + 5) * over
-    middle = side / 2
-    image = Image.new("RGBA", (side, side), (0, 0, 0, 0))
-    draw = ImageDraw.Draw(image)
-    radius = size * over
-    if kind == "star":
-        for grown, color in ((1.42, (20, 24, 32)), (1.0, GOAL)):
-            points = []
-            for corner in range(10):
-                far = radius * grown * (1.0 if corner % 2 == 0 else 0.46 + 0.1 * (grown > 1))
-                turn = -math.pi / 2 + corner * math.pi / 5
-                points.append((middle + far * math.cos(turn), middle + far * math.sin(turn)))
-            draw.polygon(points, fill=(*color, 255))
-    else:
-        for share, color in ((1.0, (20, 24, 32)), (0.84, (255, 255, 255)), (0.62, AGENT)):
-            far = radius * share
-            draw.ellipse(
-                [middle - far, middle - far, middle + far, middle + far], fill=(*color, 255)
-            )
-    return image.resize((side // over, side // over), Image.Resampling.LANCZOS)
+    """Return a mark as windows have it, about ``size`` pixels from its middle, as RGBA."""
+    width = 2 * size + 1
+    make = goal_marker if kind == "star" else agent_marker
+    marker = make(width, max(1, width // 12))
+    levels_of = np.concatenate([marker.colors, 255.0 * marker.opacity], axis=-1)
+    return Image.fromarray(np.rint(levels_of).astype(np.uint8))
 
 
-def _put(image: Image.Image, sprite: Image.Image, x: float, y: float) -> None:
+def _put(image: Image.Image, kind: str, x: float, y: float, size: float) -> None:
+    sprite = _sprite(kind, round(size))
     image.paste(sprite, (round(x - sprite.width / 2), round(y - sprite.height / 2)), sprite)
-
-
-def _star(image: Image.Image, x: float, y: float, size: float) -> None:
-    _put(image, _sprite("star", round(size)), x, y)
-
-
-def _disc(image: Image.Image, x: float, y: float, radius: float) -> None:
-    _put(image, _sprite("disc", round(radius)), x, y)
 
 
 def _measures(size: tuple[int, int]) -> tuple[int, int, int, int]:

@@ -15,6 +15,7 @@ from aggmaze.cells.cells import Cells
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout
 from aggmaze.models.model import Model
+from aggmaze.names import cells_of_names
 
 #: What `Scene.index` holds where there is no state.
 GAP = -1
@@ -255,19 +256,11 @@ def _toy_shape(bare: Any, count: int) -> tuple[int, int] | None:
 
 def _named_index(names: tuple[Hashable, ...] | None) -> NDArray[np.int32] | None:
     """Return a map of states that are named by two integers, x to the right and y upwards."""
-    if names is None or not all(
-        type(name) is tuple and len(name) == 2 and all(type(part) is int for part in name)
-        for name in names
-    ):
+    cells = cells_of_names(names, _MOST_NAMED)
+    if cells is None or cells.shape[1] != 2:
         return None
-    parts: list[Any] = list(names)
-    if max(abs(part) for name in parts for part in name) > _MOST_NAMED:
-        return None
-    cells = np.array(parts, dtype=np.int64)
     low = cells.min(axis=0)
     nx, ny = (cells.max(axis=0) - low + 1).tolist()
-    if nx * ny > _MOST_NAMED:
-        return None
     index = np.full((ny, nx), GAP, dtype=np.int32)
     x, y = (cells - low).T
     index[ny - 1 - y, x] = np.arange(len(cells))

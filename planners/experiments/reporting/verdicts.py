@@ -180,15 +180,20 @@ def no_growth(
             paper = f"{min(sizes):,} to {max(sizes):,}"
             return NOT_TESTED, f"positions are {here}, in the paper {paper}"
         words = f"{words_of(first)} at {low:,} positions, {words_of(last)} at {high:,}"
-        if not _has_spread([first, last]):
-            return NOT_TESTED, f"{words}, of a single run"
-        if last.mean <= GROWTH * first.mean:
-            return HOLDS, words
-        assert first.half_width is not None
-        limit = Estimate(GROWTH * first.mean, GROWTH * first.half_width, first.num_samples)
-        return (FAILS if _order(last, limit) > 0 else NOT_TESTED), words
+        return _hardly_grows(first, last, words)
 
     return verdict(claim, {kind: judge(kind) for kind in KINDS})
+
+
+def _hardly_grows(small: Estimate, large: Estimate, words: str) -> Finding:
+    """Judge that an error is at most `GROWTH` times another."""
+    if not _has_spread([small, large]):
+        return NOT_TESTED, f"{words}, of a single run"
+    if large.mean <= GROWTH * small.mean:
+        return HOLDS, words
+    assert small.half_width is not None
+    limit = Estimate(GROWTH * small.mean, GROWTH * small.half_width, small.num_samples)
+    return (FAILS if _order(large, limit) > 0 else NOT_TESTED), words
 
 
 def printed(
@@ -344,13 +349,7 @@ def bears_slip(points: Mapping[tuple[str, float], Estimate], small: str) -> Verd
             return NOT_TESTED, small or "runs of two p are needed"
         (low, worst), (high, best) = known[0], known[-1]
         words = f"{words_of(worst)} at p {low:g}, {words_of(best)} at p {high:g}"
-        if not _has_spread([worst, best]):
-            return NOT_TESTED, f"{words}, of a single run"
-        if worst.mean <= GROWTH * best.mean:
-            return HOLDS, words
-        assert best.half_width is not None
-        limit = Estimate(GROWTH * best.mean, GROWTH * best.half_width, best.num_samples)
-        return (FAILS if _order(worst, limit) > 0 else NOT_TESTED), words
+        return _hardly_grows(best, worst, words)
 
     claim = "Aggregation is robust to moves that slip."
     return verdict(claim, {kind: judge(kind) for kind in KINDS})
