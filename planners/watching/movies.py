@@ -47,7 +47,6 @@ def write_gif(
             append_images=found,
             duration=list(milliseconds),
             loop=0,
-            optimize=False,
             disposal=1,
         )
 
