@@ -654,7 +654,10 @@ def test_a_real_ctrl_c_while_writing(tmp_path: Path) -> None:
         child.send_signal(signal.SIGINT)
         _, printed = child.communicate(timeout=60)
     assert child.returncode == 130
-    assert printed == b"interrupted\n"
+    # On a busy machine a word on what goes on comes before.
+    *before, last = printed.decode().splitlines()
+    assert last == "interrupted"
+    assert all(line.startswith(("making ", "writing")) for line in before)
     assert list(tmp_path.iterdir()) == []
 
 
