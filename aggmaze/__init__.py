@@ -11,23 +11,12 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import gymnasium as _gym
 
-from aggmaze.cells.discretize import Discretization, discretize
-from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
-from aggmaze.envs.discretized import (
-    DiscretizedAcrobotEnv,
-    DiscretizedMountainCarEnv,
-    DiscretizedPendulumEnv,
-)
-from aggmaze.envs.grid_world import GridWorldEnv
 from aggmaze.envs.nd_maze import NDMazeEnv
 from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.tabular import TabularEnv
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
-from aggmaze.exploration.exploring import TabularizeError, TabularizeProgress
-from aggmaze.exploration.tabularized import Tabularized, tabularize
 from aggmaze.formats.registry import load_model, save_model
 from aggmaze.grid import Grid, KingGrid
-from aggmaze.grid_worlds import GridWorldRules, grid_world_model
 from aggmaze.later import importing_later as _importing_later
 from aggmaze.layouts.layout import Layout
 from aggmaze.layouts.ready import ReadyLayout, ready_layout
@@ -37,14 +26,43 @@ from aggmaze.layouts.worlds import GridWorld
 from aggmaze.models.events import EventMDP, EventStage
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
-from aggmaze.wrappers.discretized import Discretized
-from aggmaze.wrappers.discretized_cartpole import DiscretizedCartPole
 
 if _TYPE_CHECKING:
+    from aggmaze.cells.discretize import Discretization, discretize
+    from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
+    from aggmaze.envs.discretized import (
+        DiscretizedAcrobotEnv,
+        DiscretizedMountainCarEnv,
+        DiscretizedPendulumEnv,
+    )
+    from aggmaze.envs.grid_world import GridWorldEnv
     from aggmaze.envs.vector import TabularVectorEnv
+    from aggmaze.exploration.exploring import TabularizeError, TabularizeProgress
+    from aggmaze.exploration.tabularized import Tabularized, tabularize
+    from aggmaze.grid_worlds import GridWorldRules, grid_world_model
+    from aggmaze.wrappers.discretized import Discretized
+    from aggmaze.wrappers.discretized_cartpole import DiscretizedCartPole
 else:
+    # Neither who makes mazes nor who plans in a model waits for what others need.
+    _LATER = {
+        "cells.discretize": ("Discretization", "discretize"),
+        "envs.cartpole": ("DiscretizedCartPoleEnv",),
+        "envs.discretized": (
+            "DiscretizedAcrobotEnv",
+            "DiscretizedMountainCarEnv",
+            "DiscretizedPendulumEnv",
+        ),
+        "envs.grid_world": ("GridWorldEnv",),
+        "envs.vector": ("TabularVectorEnv",),
+        "exploration.exploring": ("TabularizeError", "TabularizeProgress"),
+        "exploration.tabularized": ("Tabularized", "tabularize"),
+        "grid_worlds": ("GridWorldRules", "grid_world_model"),
+        "wrappers.discretized": ("Discretized",),
+        "wrappers.discretized_cartpole": ("DiscretizedCartPole",),
+    }
     __getattr__, __dir__ = _importing_later(
-        __name__, {"TabularVectorEnv": "aggmaze.envs.vector:TabularVectorEnv"}
+        __name__,
+        {name: f"aggmaze.{home}:{name}" for home, names in _LATER.items() for name in names},
     )
 
 __all__ = [

@@ -38,12 +38,12 @@ _HARMLESS_STEPS = {
 }
 
 
-def env_model(env: gym.Env[Any, Any]) -> Model:
+def env_model(env: Any) -> Model:
     """Return the validated model of an environment, possibly under wrappers.
 
     Parameters
     ----------
-    env : gymnasium.Env
+    env : gymnasium.Env, or anything else with ``transition_model()``
         It offers ``transition_model()``, or a table ``P`` as Gymnasium's toy-text environments do.
         A table is compared with the environment's steps, a thousand on a copy, as far as a copy
         can be made and half a second goes.
@@ -93,7 +93,6 @@ def env_model(env: gym.Env[Any, Any]) -> Model:
     )
 
 
-def _name(env: gym.Env[Any, Any]) -> str:
-    if env.spec is not None:
-        return env.spec.id
-    return type(env.unwrapped).__name__
+def _name(source: Any) -> str:
+    spec = getattr(source, "spec", None)
+    return type(getattr(source, "unwrapped", source)).__name__ if spec is None else spec.id

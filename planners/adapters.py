@@ -7,9 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import VectorEnv
 
-from aggmaze.cells.discretize import Discretization
 from aggmaze.checks import is_real
 from aggmaze.env_model import env_model
 from aggmaze.formats.discrete_dp import is_discrete_dp
@@ -32,8 +30,9 @@ def as_model(source: Any) -> Model:
         A `TabularMDP`, `MoveMDP` or `EventMDP`; an environment that offers ``transition_model()``,
         or a table ``P`` as Gymnasium's toy-text environments do, possibly under wrappers; a
         `TabularVectorEnv`, as ``gymnasium.make_vec`` makes it, possibly under wrappers of
-        `aggmaze.wrappers.vector`; what `aggmaze.discretize` returns; such a ``P``, in dicts, where
-        states and actions may have any names, or in lists; a tuple ``(P, R)`` of transition
+        `aggmaze.wrappers.vector`; what `aggmaze.discretize` returns, and whatever else has
+        ``transition_model()``; such a ``P``, in dicts, where states and actions may have any names,
+        or in lists; a tuple ``(P, R)`` of transition
         matrices and rewards, as `TabularMDP.from_mdptoolbox` takes them; or QuantEcon's
         ``DiscreteDP``, whose ``beta`` is not read.
 
@@ -49,13 +48,8 @@ def as_model(source: Any) -> Model:
     """
     if isinstance(source, TabularMDP | MoveMDP | EventMDP):
         return source.validate()
-    if isinstance(source, Discretization):
-        return source.model.validate()
-    if isinstance(source, gym.Env):
+    if isinstance(source, gym.Env) or hasattr(type(source), "transition_model"):
         return env_model(source)
-    if isinstance(source, VectorEnv) and hasattr(type(source), "transition_model"):
-        many: Any = source
-        return many.transition_model().validate()
     if isinstance(source, Mapping) or _lists_outcomes(source):
         return TabularMDP.from_gym_P(source)
     if isinstance(source, tuple) and len(source) == 2:

@@ -28,12 +28,11 @@ from planners.cli.options import (
     asked_objective,
     check_seed_and_threads,
 )
-from planners.cli.outputs import check_not_source, check_writable
+from planners.cli.outputs import check_not_source, check_picture, check_writable
 from planners.cli.progress import Goal, ProgressLine
 from planners.cli.sources import MODEL_SUFFIXES
 from planners.comparison import compare, planned_runs
 from planners.objective import Objective
-from planners.plotting import check_matplotlib, figure_format, save_figure
 from planners.solve import METHODS, check_limits
 from planners.waiting import Waiting
 
@@ -104,8 +103,7 @@ def compare_command(
     asked = _questions(gamma, gammas, objective_name, horizon, average, dead_ends)
     options = _options(method_options or [])
     if plot is not None:
-        figure_format(plot)
-        check_matplotlib()
+        check_picture(plot)
     for name, path, what in (("--plot", plot, "a picture"), ("--json", json_file, "numbers")):
         if path is not None:
             check_writable(path)
@@ -150,6 +148,8 @@ def compare_command(
         out.print(f"numbers in {json_file}", highlight=False, soft_wrap=True)
     if plot is not None and any(run.result is not None for run in found.runs):
         with Waiting(err, "drawing"):
+            from planners.plotting import save_figure  # which takes long to import
+
             save_figure(found.plot(against=against, title=source), plot)
         out.print(f"picture in {plot}", highlight=False, soft_wrap=True)
     if found.interrupted:

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 from aggmaze.formats import registry
-from planners.plotting import check_matplotlib, figure_format
 
 #: How the names of model files that can be written end.
 WRITTEN_SUFFIXES = registry.suffixes(written=True)
@@ -34,8 +33,7 @@ def check_outputs(save: Path | None, image: Path | None, certificate: Path | Non
         if path is not None and path.suffix != ".npz":
             raise ValueError(f"{name} must end in .npz, got {str(path)!r}")
     if image is not None:
-        figure_format(image)
-        check_matplotlib()
+        check_picture(image)
     for path in (save, image, certificate):
         if path is not None:
             check_writable(path)
@@ -72,6 +70,23 @@ def check_target(source: str, target: Path, name: str | None = None) -> registry
     if is_same_file(target, source):
         raise ValueError(f"TARGET is SOURCE: {str(target)!r} would be overwritten by itself")
     return entry
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a picture that could not be drawn, or not in the format that its name asks for.
+
+    Raises
+    ------
+    ValueError
+        If it has another suffix than pictures have.
+    ModuleNotFoundError
+        Without matplotlib.
+    """
+    # Here, since what draws takes long to import.
+    from planners.plotting import check_matplotlib, figure_format
+
+    figure_format(path)
+    check_matplotlib()
 
 
 def check_not_source(source: str, name: str, path: Path | None, what: str) -> None:

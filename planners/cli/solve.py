@@ -40,7 +40,6 @@ from planners.cli.progress import Goal, ProgressLine
 from planners.cli.rows import print_rows, result_rows, rollout_rows
 from planners.cli.sources import MODEL_SUFFIXES, is_model_file, layout_of
 from planners.objective import AverageCost, Discounted, FiniteHorizon
-from planners.plotting import plot_plan, save_figure
 from planners.policies import greedy_path
 from planners.result import SolveResult, Status
 from planners.rollout import episode_limit, rollout
@@ -174,6 +173,8 @@ def solve_command(
         out.print(f"certificate in {certificate}", highlight=False, soft_wrap=True)
     if image is not None:
         with Waiting(err, "drawing"):
+            from planners.plotting import save_figure  # which takes long to import
+
             save_figure(_drawn(env_id, layout_of(env), model, result), image)
         out.print(f"values, policy and greedy path in {image}", highlight=False, soft_wrap=True)
     if result.status == Status.INTERRUPTED:
@@ -227,6 +228,8 @@ def _episode_limit(env: gym.Env[Any, Any], found: Arrival) -> int:
 
 def _drawn(env_id: str, layout: aggmaze.Layout, model: Model, result: SolveResult) -> Any:
     """Return the picture of a plan; of one for a number of steps that of the first."""
+    from planners.plotting import plot_plan
+
     title = f"{env_id}, {result.objective}: {result.method}, bound {result.bound:.2g}"
     if isinstance(result.objective, FiniteHorizon):
         return plot_plan(layout, result.values[0], result.policy[0], title=title)

@@ -40,6 +40,28 @@ def test_environments_are_made_without_numba() -> None:
     assert ran.returncode == 0, ran.stderr
 
 
+WITHOUT_WHAT_OTHERS_NEED = """
+import sys
+import planners, planners.cli
+late = ("aggmaze.exploration", "planners.plotting", "planners.watching")
+assert [name for name in late if name in sys.modules] == []
+import aggmaze
+assert callable(aggmaze.tabularize) and callable(aggmaze.discretize) and callable(planners.watch)
+"""
+
+
+def test_who_solves_a_maze_waits_for_nothing_else() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT_WHAT_OTHERS_NEED],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(Path(aggmaze.__file__).parents[1])},
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_names_are_found_and_listed() -> None:
     from aggmaze.envs import vector
     from aggmaze.wrappers import vector as vector_wrappers

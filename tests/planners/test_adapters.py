@@ -544,3 +544,19 @@ def test_random_tables_that_tell_the_truth_are_never_refused(seed: int) -> None:
             return self.s, reward, terminated, False, {}
 
     planners.as_model(Honest())
+
+
+def test_whatever_has_a_transition_model() -> None:
+    model = random_tabular(5, 6, 2)
+
+    class Shop:
+        held: Any = model
+
+        def transition_model(self) -> Any:
+            return self.held
+
+    assert planners.as_model(Shop()) is model
+    shop = Shop()
+    shop.held = "no model"
+    with pytest.raises(TypeError, match=r"transition_model\(\) of Shop must return .* got str"):
+        planners.as_model(shop)
