@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from planners.adapters import layout_of
+from planners.checkpoint import Checkpoint
 from planners.kernels.compiling import interruptible
 from planners.objective import (
     AverageCost,
@@ -52,6 +54,7 @@ def solve(
     num_threads: int | None = None,
     certify: str = "final",
     callback: Callback | None = None,
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     **options: Any,
 ) -> SolveResult:
     """Plan: compute costs-to-go, a policy, and how far they can be from the optimum.
@@ -99,6 +102,14 @@ def solve(
         iteration is none itself).
     callback : callable, optional
         Called with a `Progress` after each iteration; a true value returned stops the run.
+    checkpoint : path-like or Checkpoint, optional
+        A folder that keeps a run of discounted costs, written every ten minutes (a `Checkpoint`
+        says otherwise), at the end, and on Ctrl-C and SIGTERM, which ends the run as Ctrl-C does.
+        The same call goes on from what the folder holds: with the sweeps of `value_iteration` and
+        `gauss_seidel` and with both aggregation methods it returns what a run would have returned
+        that nothing had stopped, bit for bit, and ``seconds`` are those of all calls together; the
+        other methods begin anew from the V that was reached.  Tolerance, limits and the number of
+        threads may be others; a folder of another run is refused.
     **options
         Of the method, as the options class of its row in `METHODS` describes them; the methods that
         are not listed take none:
@@ -123,6 +134,13 @@ def solve(
     TypeError
         For an option that the method does not take, a source without a model, or if nothing is
         asked.
+    OSError
+        If the folder for checkpoints cannot be written to, or there is no room.
+
+    Warns
+    -----
+    UserWarning
+        If a checkpoint could not be written; the one before stays, and the run goes on.
     """
     asked = as_objective(gamma, objective)
     request = Request(
@@ -137,7 +155,10 @@ def solve(
         num_threads=num_threads,
         certify=certify,
         callback=callback,
+        checkpoint=checkpoint,
         options=options,
         layout=layout_of(model_or_env),
     )
+    if request.checkpoint is not None and not isinstance(asked, Discounted):
+        raise ValueError(f"checkpoint is for discounted costs, and {asked} is asked for")
     return _ANSWERS[type(asked)](model_or_env, asked, request)

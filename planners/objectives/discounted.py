@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 from collections.abc import Callable
@@ -19,8 +20,10 @@ from planners.adapters import as_model
 from planners.auto import choose
 from planners.budget import Budget, Clock
 from planners.certificate import LARGEST_START, Certifier
+from planners.checkpoint import Keeper
 from planners.engine import Engine
 from planners.event_engine import make_engine
+from planners.fingerprints import fact, model_key
 from planners.iterate import iterate
 from planners.judge import Run
 from planners.kernels.compiling import interruptible
@@ -151,6 +154,7 @@ def solve_discounted(model_or_env: Any, objective: Discounted, request: Request)
     num_iterations, num_updates, V0 = request.num_iterations, request.num_updates, request.V0
     # Before the model, which may take long to check.
     method_options = check_method(method, request.options)
+    options = {} if method_options is None else vars(method_options)
     if isinstance(model_or_env, EventMDP) and method != AUTO:
         _solver_for(method, model_or_env)
     model = as_model(model_or_env)
@@ -190,9 +194,14 @@ def solve_discounted(model_or_env: Any, objective: Discounted, request: Request)
         if unseen and is_small(engine):
             make_solver = SmallPolicyIteration
     solver = make_solver(engine, **arguments)
+    keeper: Keeper | None = None
+    if request.checkpoint is not None:
+        keeper = Keeper(
+            request.checkpoint, _identity(request, engine, budget, options), engine, solver
+        )
     run: Run | None = None
     try:
-        with interruptible():
+        with interruptible(), keeper or contextlib.nullcontext():
             run = iterate(
                 solver,
                 start,
@@ -202,6 +211,7 @@ def solve_discounted(model_or_env: Any, objective: Discounted, request: Request)
                 defines_values=normal_end is not None,
                 certify_every=certify == "every",
                 callback=callback,
+                keeper=keeper,
             )
             if isinstance(solver, AutoPolicyIteration | SmallPolicyIteration) and solver.reason:
                 method, reason = solver.method, f"{reason}; {solver.reason}"
@@ -251,7 +261,7 @@ def _result(
         num_sweeps=run.num_sweeps,
         num_updates=run.num_updates,
         num_certificate_sweeps=run.num_certificate_sweeps,
-        seconds=clock.seconds(),
+        seconds=run.seconds_before + clock.seconds(),
         history=run.history,
         labels=None if labels is None else labels[:listed].copy(),
         state_names=model.state_names,
@@ -262,6 +272,27 @@ def _result(
             "ended": model.terminal[:listed].copy(),
         },
     )
+
+
+def _identity(
+    request: Request, engine: Engine, budget: Budget, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return what must be the same in all runs that a checkpoint is shared by, in words.
+
+    Limits and the tolerance may differ, but for whether there is one: that decides which values are
+    certified.
+    """
+    V0 = request.V0
+    return {
+        "model": model_key(engine),
+        "gamma": engine.gamma,
+        "method": request.method,
+        **{name: fact(value) for name, value in options.items()},
+        "seed": request.seed,
+        "V0": "0" if V0 is None else fact(np.asarray(V0, dtype=np.float64)),
+        "tolerance": "given" if budget.has_tolerance else "not given",
+        "certify": request.certify,
+    }
 
 
 def check_method(name: str, options: dict[str, Any]) -> Any:
