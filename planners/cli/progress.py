@@ -151,4 +151,6 @@ class ProgressLine(Waiting):
             text += f", bound {progress.bound:.3g}"
         elif not math.isnan(progress.residual):
             text += f", residual {progress.residual:.3g}"
+        if progress.resumed_at:
+            text += f", resumed at iteration {progress.resumed_at:,}"
         self.tell(text, goal)

@@ -32,6 +32,7 @@ from planners.cli.options import (
     Tol,
     asked_objective,
     check_seed_and_threads,
+    kept_in,
     method_settings,
     number_or_text,
 )
@@ -49,7 +50,8 @@ from planners.waiting import Waiting
 #: What help ends with.
 EPILOG = (
     "Ends with 0 if the accuracy or budget asked for is met, 1 if it stopped short of the "
-    "accuracy, 2 on bad use, 130 on Ctrl-C (with the best so far)."
+    "accuracy, 2 on bad use, 130 on Ctrl-C (with the best so far), with --checkpoint also on "
+    "SIGTERM."
 )
 
 
@@ -95,6 +97,17 @@ def solve_command(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the method and the episodes.")] = 0,
     num_threads: Threads = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep the run there, also on Ctrl-C and SIGTERM; the same command goes on.",
+        ),
+    ] = None,
+    checkpoint_every: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="How often; every 600 seconds by default."),
+    ] = None,
     episodes: Annotated[int, typer.Option(help="Episodes to roll out; 0 for none.")] = 100,
     save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Write the result.")] = None,
     certificate: Annotated[
@@ -119,6 +132,7 @@ def solve_command(
         ("--certificate", certificate, "a certificate"),
     ):
         check_not_source(env_id, name, path, what)
+    kept = kept_in(checkpoint, checkpoint_every)
     if save is not None and save == certificate:
         raise ValueError(f"--save and --certificate are one file, {str(save)!r}")
     options = method_settings(
@@ -156,6 +170,7 @@ def solve_command(
             seed=seed,
             num_threads=num_threads,
             callback=line.show,
+            checkpoint=kept,
             **limits,
             **options,
         )
