@@ -27,7 +27,6 @@ from aggmaze.models.row_models import MoveBlock, digest_of
 from aggmaze.recipes import (
     MazeOptions,
     StandardRecipe,
-    TerrainRecipe,
     start_distribution,
     start_state,
 )
