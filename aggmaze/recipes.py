@@ -26,6 +26,7 @@ from aggmaze.checks import (
     check_share,
 )
 from aggmaze.grid import Grid
+from aggmaze.layouts.height_rules import HEIGHT_RULES, HeightRule
 from aggmaze.layouts.heights import check_terrain, heights
 from aggmaze.layouts.layout import Layout, open_passages, position
 from aggmaze.layouts.passage_rules import PASSAGE_RULES, PassageRule, passage_rule, unpacked
@@ -199,6 +200,26 @@ class TerrainRecipe:
         if plan.heights is not None:
             return plan
         return replace(plan, heights=heights(plan.grid, self.terrain, self.smoothness, rng))
+
+    def height_rule(self, grid: Grid, rng: np.random.Generator) -> HeightRule:
+        """Return what tells the heights of any block of cells alone.
+
+        Parameters
+        ----------
+        grid : Grid
+        rng : numpy.random.Generator
+
+        Raises
+        ------
+        ValueError
+            If the terrain is made as a whole only.
+        """
+        if self.terrain not in HEIGHT_RULES:
+            raise ValueError(
+                f"terrain={self.terrain!r} is made as a whole only; by rows there are "
+                f"{', '.join(HEIGHT_RULES)}"
+            )
+        return HEIGHT_RULES[self.terrain](grid, self.smoothness, rng)
 
     def move_costs(self, layout: Layout, successors: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the cost of each move, shape (S, 2 D)."""
