@@ -20,7 +20,8 @@ from aggmaze.checks import is_real
 from aggmaze.grid import Grid, VastGrid
 from aggmaze.layouts.height_rules import HeightRule
 from aggmaze.layouts.layout import position
-from aggmaze.layouts.passage_rules import PassageRule, sizes_of, unpacked
+from aggmaze.layouts.passage_rules import PassageRule, unpacked
+from aggmaze.layouts.rule import sizes_of
 from aggmaze.memory import check_memory
 from aggmaze.models.base import check_block
 from aggmaze.models.moves import MoveMDP

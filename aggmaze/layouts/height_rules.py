@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.grid import Grid
-from aggmaze.layouts.passage_rules import drawn_key, sizes_of
+from aggmaze.layouts.rule import drawn_key, sizes_of
 
 # Lattices of noise, each twice as fine and half as high as the one before it.
 _MOST_OCTAVES = 4
