@@ -27,6 +27,7 @@ from aggmaze.models.base import check_block
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.row_models import MoveBlock, digest_of
 from aggmaze.recipes import (
+    CostTerms,
     MazeOptions,
     StandardRecipe,
     TerrainRecipe,
@@ -91,6 +92,21 @@ class MazeRows:
         """Probability that the chosen move happens."""
         return float(self._options.p)
 
+    @property
+    def terms(self) -> CostTerms:
+        """What prices a move, before ``cost_scale``."""
+        return self._options.recipe.terms
+
+    @property
+    def cost_scale(self) -> float:
+        """Factor of every cost."""
+        return float(self._options.cost_scale)
+
+    @property
+    def has_heights(self) -> bool:
+        """Whether it is a terrain, which has heights and no walls, rather than a maze of walls."""
+        return self._terrain is not None
+
     @cached_property
     def key(self) -> str:
         """Names the model: a digest of its arguments, but for the start."""
@@ -126,7 +142,28 @@ class MazeRows:
         check_block(lo, hi, self.num_states, name="passages")
         if self._walls is None:
             return self._successors(lo, hi)[:, 1::2] != np.arange(lo, hi)[:, np.newaxis]
-        return unpacked(self._walls.passages(lo, hi), self.grid.num_dims)
+        return unpacked(self.passage_bits(lo, hi), self.grid.num_dims)
+
+    def passage_bits(self, lo: int, hi: int) -> NDArray[np.uint8]:
+        """Return the `passages` of a maze of walls, a byte a cell: bit k for axis k.
+
+        Parameters
+        ----------
+        lo, hi : int
+
+        Returns
+        -------
+        ndarray of uint8, shape (hi - lo,)
+
+        Raises
+        ------
+        ValueError
+            If they are not cells of the maze, or it has no walls.
+        """
+        check_block(lo, hi, self.num_states, name="passage_bits")
+        if self._walls is None:
+            raise ValueError("a terrain has no walls")
+        return self._walls.passages(lo, hi)
 
     def heights(self, lo: int, hi: int) -> NDArray[np.float64]:
         """Return the heights of the cells ``lo`` to ``hi - 1`` of a terrain, shape (hi - lo,).
