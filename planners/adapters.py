@@ -79,7 +79,8 @@ def as_rows(source: Any) -> RowModel:
 
 def is_by_rows(source: Any) -> bool:
     """Return whether something is a model by rows, and no whole one."""
-    return hasattr(type(source), "key") and hasattr(type(source), "num_states")
+    kind = type(source)
+    return hasattr(kind, "key") and (hasattr(kind, "moves") or hasattr(kind, "rows"))
 
 
 def layout_of(source: Any) -> Layout | None:

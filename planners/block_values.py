@@ -7,6 +7,7 @@ that the numbers are those of the whole model, bit for bit.
 
 from __future__ import annotations
 
+import itertools
 from typing import cast
 
 import numpy as np
@@ -78,7 +79,7 @@ def terminal_among(model: RowModel, states: NDArray[np.int64]) -> NDArray[np.boo
     """
     flags = np.zeros(len(states), dtype=bool)
     begins = np.flatnonzero(np.diff(states, prepend=-2 * _GAP) > _GAP)
-    for begin, end in zip(begins, [*begins[1:], len(states)], strict=True):
+    for begin, end in itertools.pairwise([*begins, len(states)]):
         here = states[begin:end]
         first, last = int(here[0]), int(here[-1]) + 1
         if tells_moves(model):

@@ -8,8 +8,14 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.models.row_models import MoveRowModel, RowModel, TableRowModel, tells_moves
-from planners.block_values import terminal_among
+from aggmaze.models.row_models import (
+    MoveBlock,
+    MoveRowModel,
+    RowModel,
+    TableRowModel,
+    tells_moves,
+)
+from aggmaze.models.rows import Rows
 
 # Trials before there is taken to be no state to start from.
 _MOST_TRIALS = 1000
@@ -31,6 +37,7 @@ class RowWalk(gym.Env[Any, Any]):
         self.observation_space = gym.spaces.Discrete(model.num_states)
         self.action_space = gym.spaces.Discrete(model.num_actions)
         self._model, self._state = model, 0
+        self._row: MoveBlock | Rows | None = None  # of the state, read once as it is entered
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -40,8 +47,7 @@ class RowWalk(gym.Env[Any, Any]):
         start = getattr(self._model, "start", None)
         for _ in range(_MOST_TRIALS):
             state = int(self.np_random.integers(self._model.num_states)) if start is None else start
-            if not self._is_terminal(state):
-                self._state = state
+            if not self._enter(state):
                 return state, {"state": state}
         raise ValueError("hardly a state of the model is not terminal: there is nowhere to start")
 
@@ -55,27 +61,27 @@ class RowWalk(gym.Env[Any, Any]):
         chances, states, costs = self._outcomes(int(action))
         drawn = self.np_random.random() * chances.sum()
         found = min(int(np.searchsorted(np.cumsum(chances), drawn, side="right")), len(chances) - 1)
-        self._state = int(states[found])
-        over = self._is_terminal(self._state)
+        over = self._enter(int(states[found]))
         return self._state, -float(costs[found]), over, False, {"state": self._state}
 
     def _outcomes(
         self, action: int
     ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
         """Return chances, states and costs of what may follow."""
-        model, state = self._model, self._state
+        model = self._model
         if not 0 <= action < model.num_actions:
             raise ValueError(f"action must be in [0, {model.num_actions}), got {action}")
-        if tells_moves(model):
-            model = cast(MoveRowModel, model)
-            block = model.moves(state, state + 1)
+        if isinstance(self._row, MoveBlock):
+            block = self._row
             moves = np.flatnonzero(np.isfinite(block.costs[0]))
             self._check(action in moves, action)
-            p = float(model.p)
+            p = float(cast(MoveRowModel, model).p)
             others = (1.0 - p) / max(1, len(moves) - 1)
             chances = np.where(moves == action, p if len(moves) > 1 else 1.0, others)
             return chances, block.successors[0, moves], block.costs[0, moves]
-        rows = cast(TableRowModel, model).rows(state, state + 1)
+        rows = self._row
+        if rows is None:
+            raise gym.error.ResetNeeded("reset the environment before the first step")
         self._check(bool(rows.action_mask[0, action]), action)
         entries = slice(*rows.transitions.indptr[action : action + 2])
         found = rows.transitions.indices[entries].astype(np.int64)
@@ -85,5 +91,13 @@ class RowWalk(gym.Env[Any, Any]):
         if not available:
             raise ValueError(f"action {action} is not available in state {self._state}")
 
-    def _is_terminal(self, state: int) -> bool:
-        return bool(terminal_among(self._model, np.array([state], dtype=np.int64))[0])
+    def _enter(self, state: int) -> bool:
+        """Go to a state, and return whether it is terminal."""
+        self._state = state
+        if tells_moves(self._model):
+            block = cast(MoveRowModel, self._model).moves(state, state + 1)
+            self._row = block
+            return not np.isfinite(block.costs).any()
+        model = cast(TableRowModel, self._model)
+        self._row = model.rows(state, state + 1)
+        return bool(model.terminal(state, state + 1)[0])

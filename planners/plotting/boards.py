@@ -208,6 +208,18 @@ def board_of(source: Any) -> Board | None:
     return _board_of_names(as_model(source))
 
 
+def board_of_grid(grid: Grid, **known: Any) -> Board:
+    """Return the board of a grid whose positions are states.
+
+    Parameters
+    ----------
+    grid : Grid
+    **known
+        What is known of it, as for `Board`.
+    """
+    return _board(grid, grid.num_states, **known)
+
+
 def _board(grid: Grid, num_states: int, **known: Any) -> Board:
     """Return a board with what is known of it, and usual answers for the rest."""
     layout: Layout | None = known.get("layout")

@@ -8,8 +8,9 @@ import gymnasium as gym
 import numpy as np
 
 from aggmaze.checks import check_choice, check_integer
+from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout
-from planners.adapters import as_model
+from planners.adapters import as_model, is_by_rows
 from planners.objective import AverageCost, FiniteHorizon
 from planners.plotting.boards import board_of
 from planners.plotting.canvas import check_matplotlib
@@ -25,6 +26,7 @@ from planners.plotting.pictures import (
     plot_slices,
     plot_values,
 )
+from planners.plotting.thinned import plot_thinned
 from planners.policies import greedy_path, q_values
 from planners.result import SolveResult
 
@@ -59,7 +61,8 @@ def plot_result(
     ----------
     result : SolveResult
     source : Layout, gymnasium.Env, Model, or what else `as_model` takes, optional
-        What was solved.  It may be left out for "convergence".
+        What was solved.  It may be left out for "convergence".  Of a maze by rows
+        (`aggmaze.model_by_rows`) there are "values" and "policy", thinned out to a screen.
     what : str, optional
         One of `KINDS`; "values" by default, "convergence" without a source, and "graph" for models
         of up to 60 states that have no map.
@@ -92,6 +95,8 @@ def plot_result(
         return plot_convergence(result, title=title, **options)
     if source is None:
         raise TypeError(f"what={what!r} needs the environment or the model that was solved")
+    if is_by_rows(source) and isinstance(getattr(source, "grid", None), Grid):
+        return plot_thinned(result, source.grid, what or "values", title=title, **options)
     board = board_of(source)
     layout = isinstance(source, Layout)
     model = None if layout else as_model(source)
