@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_choice
@@ -43,8 +44,18 @@ PCS = {"none": "none", "jacobi": "jacobi", "block_jacobi": "bjacobi", "gamg": "g
 _FAR, _MOST_ROUNDS, _MOST_STEPS = 1e-10, 8, 2000
 # The same of a round of the modified method: the steps of the first, and of any.
 _NEAR, _FIRST_STEPS = 0.1, 10
+# A linear solver that does not halve its residual in so many steps is given up.
+_PATIENCE = 50
 # Plain sweeps of the first rescue.
 _PLAIN = 4
+_PREFIX = "aggmaze_"
+# Multigrid for matrices that are far from symmetric: the usual smoothers look for the spectrum of a
+# symmetric one.  What the user says by PETSC_OPTIONS goes before it.
+_GAMG = {
+    "mg_levels_ksp_type": "richardson",
+    "mg_levels_pc_type": "sor",
+    "pc_gamg_agg_nsmooths": 0,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,29 +163,46 @@ class _Equations:
         rows, columns, probabilities = (
             _of_moves(tables, policy) if isinstance(tables, Moves) else _of_outcomes(tables, policy)
         )
-        own = np.arange(partition.lo, partition.hi)
+        own = np.arange(len(partition))
+        # Added up, since a row may list one state several times.
+        block = sp.csr_array(
+            (
+                np.concatenate([np.ones(len(own)), -engine.gamma * probabilities]),
+                (
+                    np.concatenate([own, rows]),
+                    np.concatenate([partition.lo + own, self._near_states[columns]]),
+                ),
+            ),
+            shape=(len(partition), partition.num_states),
+        )
+        block.sort_indices()
         processes.together(
             lambda: check_index(
-                len(own) + len(rows), processes.index_bits, "entries of a policy's rows"
+                block.nnz, processes.index_bits, "entries of a policy's rows in one process"
             )
         )
-        # Coordinates, since a row may list one state several times: PETSc adds these up.
-        where = np.concatenate([own, partition.lo + rows]).astype(PETSc.IntType)
-        to = np.concatenate([own, self._near_states[columns]]).astype(PETSc.IntType)
-        values = np.concatenate([np.ones(len(own)), -engine.gamma * probabilities])
         self.release()
-        sizes = (len(partition), partition.num_states)
-        matrix = PETSc.Mat().create(comm=processes.comm)
-        matrix.setSizes((sizes, sizes))
-        matrix.setType(PETSc.Mat.Type.AIJ)
-        matrix.setPreallocationCOO(where, to)
-        matrix.setValuesCOO(values, addv=PETSc.InsertMode.INSERT)
+        sizes = len(partition), partition.num_states
+        matrix = PETSc.Mat().createAIJ(
+            (sizes, sizes),
+            csr=(
+                block.indptr.astype(PETSc.IntType),
+                block.indices.astype(PETSc.IntType),
+                block.data,
+            ),
+            comm=processes.comm,
+        )
         self._matrix = matrix
         self._ksp = PETSc.KSP().create(comm=processes.comm)
-        self._ksp.setOptionsPrefix("aggmaze_")
+        self._ksp.setOptionsPrefix(_PREFIX)
         self._ksp.setType(KSPS[self._options.ksp])
         self._ksp.getPC().setType(PCS[self._options.pc])
         self._ksp.setOperators(matrix)
+        if self._options.pc == "gamg":
+            options = PETSc.Options(_PREFIX)
+            for name, value in _GAMG.items():
+                if not options.hasName(name):
+                    options[name] = value
         self._ksp.setFromOptions()
 
     def solve(
@@ -190,10 +218,10 @@ class _Equations:
         most_steps : int
         """
         reasons = self._engine.parts.PETSc.KSP.ConvergedReason
-        first = math.inf
+        first = mark = math.inf
 
         def test(ksp: Any, step: int, norm: float) -> int:
-            nonlocal first
+            nonlocal first, mark
             try:
                 self._engine.checkpoint()
             except BaseException as failure:
@@ -205,7 +233,11 @@ class _Equations:
             first = norm if step == 0 else first
             if norm <= reduction * first:
                 return int(reasons.CONVERGED_RTOL)
-            return int(reasons.CONVERGED_ITS if step >= most_steps else reasons.ITERATING)
+            is_stuck = False
+            if step % _PATIENCE == 0:
+                is_stuck, mark = norm > 0.5 * mark, norm
+            ends = is_stuck or step >= most_steps
+            return int(reasons.CONVERGED_ITS if ends else reasons.ITERATING)
 
         b, x = self._matrix.createVecs()
         try:
