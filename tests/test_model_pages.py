@@ -1,4 +1,4 @@
-"""The pages on models run, and print what they say."""
+"""The pages on models and on long runs: each block runs, and prints what it says."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "models"
-PAGES = ("functions.md", "matrices.md", "files.md", "by_rows.md")
+FOLDER = Path(__file__).resolve().parent.parent / "docs"
+PAGES = (
+    *(f"models/{name}.md" for name in ("functions", "matrices", "files", "by_rows")),
+    "checkpoints.md",
+)
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BLOCKS = [
     pytest.param(block, id=f"{page}-{number}")

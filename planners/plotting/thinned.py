@@ -58,6 +58,7 @@ def plot_thinned(
     steps = (-(-max(grid.shape[:2]) // MOST_SIDE),) * min(2, grid.num_dims)
     board = _board(grid, steps)
     block = " x ".join(str(step) for step in steps)
+    array: NDArray[Any]
     if what == "policy":
         words = f"one of each {block} positions"
         array = _middles(_plane(result.policy, grid), steps).astype(np.int64)
