@@ -55,7 +55,8 @@ class Board:
     states : ndarray of int, shape (P,), optional
         The state at each position, -1 where there is none; None where position s holds state s.
     axis_names : tuple of str, optional
-        What axes are called, with units; "axis 0 (cells)" and so on otherwise.
+        What axes are called, with units; otherwise "x (cells)" and "y (cells)", or "axis 0 (cells)"
+        and so on of more than two.
     origin, step : tuple of float, optional
         The number at the middle of the first position along each axis, and from one to the next.
     coordinates : dict of int to tuple of str
@@ -136,7 +137,9 @@ class Board:
 
     def axis_name(self, axis: int) -> str:
         """Return what an axis is called."""
-        return f"axis {axis} (cells)" if self.axis_names is None else self.axis_names[axis]
+        if self.axis_names is not None:
+            return self.axis_names[axis]
+        return f"{'xy'[axis]} (cells)" if self.grid.num_dims <= 2 else f"axis {axis} (cells)"
 
     def coordinate(self, axis: int, position: int) -> str:
         """Return where along an axis a position is, in words.
@@ -510,7 +513,8 @@ def planes_of(
         cut = ", ".join(
             board.coordinate(axis, int(point[axis])) for axis in range(dims) if axis not in plane
         )
-        return [Plane((plane[0], plane[-1]), point, cut if board.coordinates else f"at {cut}")]
+        says_at = board.coordinates or board.axis_names is None
+        return [Plane((plane[0], plane[-1]), point, cut if says_at else f"at {cut}")]
     places: list[list[int]] = []
     for axis in chosen:
         count = board.grid.shape[axis]
