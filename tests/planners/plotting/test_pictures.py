@@ -57,8 +57,8 @@ def test_every_maze_is_drawn(env_id: str, arguments: dict[str, object], tmp_path
         target = tmp_path / f"{name}.png"
         save_figure(drawn, target)
         with Image.open(target) as picture:
-            pixels = np.asarray(picture.convert("RGB")).reshape(-1, 3)
-        assert len(np.unique(pixels, axis=0)) > 10
+            colors = picture.convert("RGB").getcolors(picture.width * picture.height)
+        assert len(colors) > 10
 
 
 def test_colours_stand_where_the_values_are() -> None:
