@@ -35,6 +35,8 @@ Draw = Callable[[tuple[int, int]], NDArray[np.uint8]]
 _FIRST_AREA = 640
 _SHARE_OF_SCREEN = 0.85
 _SMALLEST = (280, 160)
+# A picture that takes less of the room that it had asked for needs more around it.
+_LEAST_OF_ROOM = 0.9
 _FONT_SIZE, _SMALLEST_FONT = 15, 9
 _LINE_HEIGHT = 22
 _PADDING = 6
@@ -195,6 +197,9 @@ class Window:
                 )
                 height, width = draw(area).shape[:2]
                 width, height = min(width, area[0]), min(height, area[1])
+                again = draw((width, height)).shape
+                if min(again[0] / height, again[1] / width) < _LEAST_OF_ROOM:
+                    width, height = area  # with less around it the picture would be smaller
                 below = self._text_height(min(width, height))
                 size = (max(width, _SMALLEST[0]), max(height + below, _SMALLEST[1]))
             if _has_windows(pygame):
