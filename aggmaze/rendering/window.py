@@ -284,9 +284,10 @@ class _Display:
 
     def __init__(self, pygame: Any, title: str, size: tuple[int, int]) -> None:
         if pygame.display.get_surface() is not None:
-            raise pygame.error(
-                "this pygame has one window at a time, and one is open; close that one, or take "
-                'pygame-ce instead (pip uninstall pygame; pip install "pygame-ce>=2.5")'
+            raise OSError(
+                "cannot open a second window: this pygame has one window at a time, and one is "
+                "open. Close that one, or take pygame-ce instead (pip uninstall pygame; pip install "
+                '"pygame-ce>=2.5")'
             )
         self._pygame = pygame
         pygame.display.set_mode(size, pygame.RESIZABLE)
