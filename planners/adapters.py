@@ -12,7 +12,6 @@ from aggmaze.checks import is_real
 from aggmaze.env_model import env_model
 from aggmaze.formats.discrete_dp import is_discrete_dp
 from aggmaze.formats.outcomes import is_outcome
-from aggmaze.layouts.layout import Layout
 from aggmaze.models.events import EventMDP
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
@@ -62,18 +61,6 @@ def as_model(source: Any) -> Model:
         "DiscreteDP, got "
         f"{_kind(source)}"
     )
-
-
-def layout_of(source: Any) -> Layout | None:
-    """Return the map that the states of an environment lie on; None where there is none.
-
-    Parameters
-    ----------
-    source : object
-        What `as_model` takes.
-    """
-    layout = getattr(source.unwrapped, "layout", None) if isinstance(source, gym.Env) else None
-    return layout if isinstance(layout, Layout) else None
 
 
 def _lists_outcomes(source: Any) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from planners.adapters import layout_of
 from planners.kernels.compiling import interruptible
+from planners.maps import map_of
 from planners.objective import (
     AverageCost,
     Discounted,
@@ -138,6 +139,6 @@ def solve(
         certify=certify,
         callback=callback,
         options=options,
-        layout=layout_of(model_or_env),
     )
-    return _ANSWERS[type(asked)](model_or_env, asked, request)
+    result = _ANSWERS[type(asked)](model_or_env, asked, request)
+    return replace(result, layout=map_of(model_or_env))

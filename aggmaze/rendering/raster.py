@@ -547,6 +547,27 @@ class Raster:
                 marker.draw(image, _cell(panel, point))
         return image
 
+    def crowd(self, states: Sequence[int]) -> NDArray[np.uint8]:
+        """Draw the maze with several agents; slices go through the goal, and show who is in them.
+
+        Parameters
+        ----------
+        states : sequence of int
+            Where they are.
+
+        Returns
+        -------
+        ndarray of uint8, shape (height, width, 3)
+        """
+        image = self.frame(None)
+        goal = self.layout.grid.coords(self.layout.goal)
+        points = self.layout.grid.coords(np.unique(np.asarray(states, dtype=np.int64)))
+        for panel in self.panels:
+            others = [axis for axis in range(len(goal)) if axis not in panel.axes]
+            for point in points[(points[:, others] == goal[others]).all(axis=1)]:
+                self._agent.draw(image, _cell(panel, tuple(point.tolist())))
+        return image
+
     @cached_property
     def _key(self) -> NDArray[np.uint8]:
         """The legend."""

@@ -286,8 +286,8 @@ class _Display:
         if pygame.display.get_surface() is not None:
             raise OSError(
                 "cannot open a second window: this pygame has one window at a time, and one is "
-                "open. Close that one, or take pygame-ce instead (pip uninstall pygame; pip install "
-                '"pygame-ce>=2.5")'
+                "open. Close that one, or take pygame-ce instead (pip uninstall pygame; "
+                'pip install "pygame-ce>=2.5")'
             )
         self._pygame = pygame
         pygame.display.set_mode(size, pygame.RESIZABLE)

@@ -246,7 +246,6 @@ class _Induction:
             history=record.history(done),
             state_names=self._model.state_names,
             action_names=self._model.action_names,
-            layout=request.layout,
             proof={
                 "errors": self._errors[steps - done :],
                 "ended": self.listed(self._model.terminal),
