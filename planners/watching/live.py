@@ -18,10 +18,11 @@ from aggmaze.rendering.window import Key, Window
 from planners.record import Callback
 from planners.result import KEYBOARD, SolveResult, Status
 from planners.watching.film import Film, Frame
-from planners.watching.painter import THEMES, Painter, Words
+from planners.watching.painter import Painter, Words
 from planners.watching.routes import Routes
 from planners.watching.scenes import Scene
 from planners.watching.session import Session
+from planners.watching.themes import THEMES
 
 #: What the message of a result says whose window was closed.
 CLOSED = "the window was closed"

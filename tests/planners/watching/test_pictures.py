@@ -12,19 +12,12 @@ import planners
 from aggmaze.rendering.colors import value_colors
 from planners import as_model
 from planners.watching.film import Film, Frame
+from planners.watching.maps import Map
 from planners.watching.movies import write_gif
-from planners.watching.painter import (
-    DARK,
-    LIGHT,
-    THEMES,
-    Map,
-    Painter,
-    Words,
-    snug_size,
-    table_of_colors,
-)
+from planners.watching.painter import Painter, Words, snug_size
 from planners.watching.run import Recorder
 from planners.watching.scenes import scene_of
+from planners.watching.themes import DARK, LIGHT, THEMES, table_of_colors
 
 _NOWHERE = np.empty(0, dtype=np.int64)
 
