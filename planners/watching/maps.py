@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 from aggmaze.rendering.marks import agent_marker, goal_marker
 from planners.watching.film import Frame
 from planners.watching.scenes import Scene
-from planners.watching.themes import LEVELS, Color, Theme, levels, ramp, spread
+from planners.watching.themes import LEVELS, Theme, levels, ramp, spread
 
 _UNKNOWN, _GROUND, _WALL = 2 * LEVELS, 2 * LEVELS + 1, 2 * LEVELS + 2
 # Pixels of a cell from which walls are drawn: smaller ones would be walls and nothing else.
@@ -55,15 +55,17 @@ class Map:
         down = np.minimum(np.arange(self.size[1]) / self.cell, rows - 1).astype(np.intp)
         across = np.minimum(np.arange(self.size[0]) / self.cell, columns - 1).astype(np.intp)
         self._down, self._across = down, across
-        states = scene.index[np.ix_(down, across)]
-        blocked = scene.blocked[np.ix_(down, across)]
-        self._gap = np.flatnonzero(states < 0)
-        self._states = np.maximum(states, 0)
-        wall = blocked.copy()
+        # What is the same for all pixels of a cell is worked out a cell, and spread over them.
+        self._states = np.maximum(scene.index, 0)
+        self._gap = scene.index < 0
+        wall = scene.blocked[np.ix_(down, across)]
         thickness = 1 if self.cell < 10 else 2 if self.cell < 26 else 3
         if scene.has_walls and self.cell >= _LEAST_WALLED:
             self._stand(wall, thickness)
         self._wall = np.flatnonzero(wall)
+        # Where a cell begins beside another.
+        self._columns = np.flatnonzero(np.diff(across)) + 1
+        self._rows = np.flatnonzero(np.diff(down)) + 1
         self._thickness = 1 if self.cell < 18 else 2
 
     def _stand(self, wall: NDArray[np.bool_], thickness: int) -> None:
@@ -106,8 +108,9 @@ class Map:
         values = frame.values[: scene.num_states]
         level = levels(values, *spread(values))
         level[~np.isfinite(values)] = _UNKNOWN
-        places = np.take(level, self._states)
-        shown = places.reshape(-1)
+        cells = np.take(level, self._states)
+        cells[self._gap] = _GROUND
+        places = cells.take(self._across, axis=1).take(self._down, axis=0)
         below = ramp()
         if borders and frame.labels is not None and scene.is_map:
             edge = self._edges(frame.labels)
@@ -116,8 +119,7 @@ class Map:
             below = np.rint(below + share * (np.array(theme.border) - below)).astype(np.uint8)
             edge &= places < LEVELS
             places += edge * np.uint8(LEVELS)
-        shown[self._gap] = _GROUND
-        shown[self._wall] = _WALL
+        places.reshape(-1)[self._wall] = _WALL
         image = Image.fromarray(places)
         fixed = np.array([theme.unknown, theme.ground, theme.wall], dtype=np.uint8)
         image.putpalette(np.concatenate([ramp(), below, fixed]).tobytes())
@@ -128,13 +130,13 @@ class Map:
     def _edges(self, labels: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Return which pixels lie on borders between mega-states, shape (height, width)."""
         found = np.take(labels.astype(np.uint16), self._states)
-        edge = np.zeros(found.shape, dtype=bool)
-        across, down = found[:, 1:] != found[:, :-1], found[1:] != found[:-1]
-        edge[:, 1:] = across
-        edge[1:] |= down
-        if self._thickness > 1:
-            edge[:, :-1] |= across
-            edge[:-1] |= down
+        across, down, x, y = self._across, self._down, self._columns, self._rows
+        edge = np.zeros((len(down), len(across)), dtype=bool)
+        beside = found[:, across[x]] != found[:, across[x - 1]]
+        below = found[down[y]] != found[down[y - 1]]
+        for back in range(self._thickness):
+            edge[:, x - back] |= beside.take(down, axis=0)
+            edge[y - back] |= below.take(across, axis=1)
         return edge
 
     def _mark(self, image: Image.Image, path: NDArray[np.int64]) -> None:
@@ -144,14 +146,13 @@ class Map:
         for row, column in scene.cells(scene.pits).tolist() if cell >= 5 else ():
             x, y, radius = (column + 0.5) * cell, (row + 0.5) * cell, cell * 0.32
             draw.ellipse([x - radius, y - radius, x + radius, y + radius], fill=theme.wall)
-        points = [
-            ((column + 0.5) * cell, (row + 0.5) * cell)
-            for row, column in scene.cells(path).tolist()
-        ]
         width = max(2, min(7, round(cell * 0.22)))
-        if len(points) > 1 and scene.is_map:
+        if len(path) > 1 and scene.is_map:
+            runs = _runs(scene.cells(path))
             for color, wide in (((255, 255, 255), width + 2), (theme.path, width)):
-                _lines(draw, points, color, wide, longest=1.5 * max(1.0, cell))
+                for run in runs:
+                    points = ((run[:, ::-1] + 0.5) * cell).reshape(-1).tolist()
+                    draw.line(points, fill=color, width=wide, joint="curve" if wide > 4 else None)
         size = max(7.0, min(cell * 0.42, 22.0))
         start = scene.cells(np.array([scene.start]))
         goals = scene.cells(scene.goals)
@@ -167,21 +168,16 @@ class Map:
             put_mark(image, "star", x, y, 1.3 * size)
 
 
-def _lines(
-    draw: ImageDraw.ImageDraw,
-    points: list[tuple[float, float]],
-    color: Color,
-    width: int,
-    longest: float,
-) -> None:
-    """Join points, but those that are no neighbours, as where a slice of a maze ends."""
-    run: list[tuple[float, float]] = []
-    for point in points:
-        if run and max(abs(point[0] - run[-1][0]), abs(point[1] - run[-1][1])) > longest:
-            draw.line(run, fill=color, width=width, joint="curve")
-            run = []
-        run.append(point)
-    draw.line(run, fill=color, width=width, joint="curve")
+def _runs(cells: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Return the parts of a path whose cells are neighbours, as where no slice of a maze ends.
+
+    Parameters
+    ----------
+    cells : ndarray of int, shape (N, 2)
+        Rows and columns.
+    """
+    apart = np.flatnonzero(np.abs(np.diff(cells, axis=0)).max(axis=1, initial=0) > 1) + 1
+    return np.split(cells, apart)
 
 
 @functools.lru_cache(maxsize=16)

@@ -108,7 +108,7 @@ class Painter:
         else:
             self._panel = (margin, bottom + margin, width - margin, height - margin)
         self._base = self._background()
-        self._curves: Image.Image | None = None
+        self._last: Image.Image | None = None
 
     def _background(self) -> Image.Image:
         """Return what is the same in all frames."""
@@ -132,7 +132,7 @@ class Painter:
         *,
         note: str = "",
         borders: bool = True,
-        curves: bool = True,
+        panel: bool = True,
     ) -> Image.Image:
         """Return the picture of a frame.
 
@@ -149,16 +149,21 @@ class Painter:
             A word beside the phase, such as "paused".
         borders : bool
             Whether mega-states have borders.
-        curves : bool
-            Whether curves are drawn anew, which takes a quarter of the time; else those of the last
-            picture stay.
+        panel : bool
+            Whether numbers and curves are drawn anew, which takes most of the time; else those of
+            the last picture stay.
         """
-        image = self._base.copy()
-        left, top = self._place
-        image.paste(self._map.paint(frame, path, policy, borders=borders), (left, top))
-        draw = ImageDraw.Draw(image)
+        if panel or self._last is None:
+            image = self._base.copy()
+            draw = ImageDraw.Draw(image)
+            self._draw_panel(image, draw, frame, points, note)
+            self._last = image.copy()
+        else:
+            image = self._last.copy()
+            draw = ImageDraw.Draw(image)
+        picture = self._map.paint(frame, path, policy, borders=borders)
+        image.paste(picture, self._place)
         self._draw_scale(image, draw, frame)
-        self._draw_panel(image, draw, frame, points, note, curves)
         return image
 
     def _draw_scale(self, image: Image.Image, draw: ImageDraw.ImageDraw, frame: Frame) -> None:
@@ -201,7 +206,6 @@ class Painter:
         frame: Frame,
         points: list[Point],
         note: str,
-        curves: bool,
     ) -> None:
         """Draw the phase, the numbers, and the curves."""
         left, top, right, bottom = self._panel
@@ -238,13 +242,7 @@ class Painter:
         )
         if area[3] - area[1] <= 3 * text:
             return
-        # The topmost number stands a little higher than the curves.
-        box = (area[0], area[1] - text // 2, area[2], area[3])
-        if curves or self._curves is None:
-            self._draw_curves(image, draw, area, frame, points)
-            self._curves = image.crop(box)
-        else:
-            image.paste(self._curves, box[:2])
+        self._draw_curves(image, draw, area, frame, points)
 
     def _draw_phase(
         self, draw: ImageDraw.ImageDraw, frame: Frame, note: str, area: tuple[int, int, int]
