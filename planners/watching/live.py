@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze import keys
-from aggmaze.rendering.window import Key, Window
+from aggmaze.rendering.window import Key, Palette, Window
 from planners.record import Callback
 from planners.result import KEYBOARD, SolveResult, Status
 from planners.watching.film import Film, Frame
@@ -34,8 +34,8 @@ FRAMES_PER_SECOND = 20.0
 FIRST_SIZE = (1100, 780)
 # How often, in seconds, keys are looked at.
 _LOOK_EVERY = 0.02
-# How often, in seconds, numbers, curves and the path are found anew at full speed, where drawing
-# slows the solver down, and nobody could read more of them; values and mega-states always are.
+# How often, in seconds, all but values and mega-states is found anew at full speed (numbers, scale,
+# curves and the path): drawing slows the solver down, and nobody could read more of them.
 _ALL_EVERY = 0.25
 # Frames a second of a replay at most.
 _FASTEST_REPLAY = 60.0
@@ -207,6 +207,8 @@ class Viewer:
             return
         self._shown = state
         self.num_pictures += 1
+        theme = THEMES[self._theme]
+        self._window.palette = Palette(theme.ground, theme.ground, theme.ink, theme.line)
         self._window.show(lambda area: self._draw(frame, area), status)
 
     def _draw(self, frame: Frame, area: tuple[int, int]) -> NDArray[np.uint8]:

@@ -150,20 +150,18 @@ class Painter:
         borders : bool
             Whether mega-states have borders.
         panel : bool
-            Whether numbers and curves are drawn anew, which takes most of the time; else those of
-            the last picture stay.
+            Whether numbers, scale and curves are drawn anew, which takes most of the time; else
+            those of the last picture stay.
         """
         if panel or self._last is None:
             image = self._base.copy()
             draw = ImageDraw.Draw(image)
             self._draw_panel(image, draw, frame, points, note)
-            self._last = image.copy()
-        else:
-            image = self._last.copy()
-            draw = ImageDraw.Draw(image)
-        picture = self._map.paint(frame, path, policy, borders=borders)
-        image.paste(picture, self._place)
-        self._draw_scale(image, draw, frame)
+            self._draw_scale(image, draw, frame)
+            self._last = image
+        # The map lies where nothing else is.
+        image = self._last.copy()
+        image.paste(self._map.paint(frame, path, policy, borders=borders), self._place)
         return image
 
     def _draw_scale(self, image: Image.Image, draw: ImageDraw.ImageDraw, frame: Frame) -> None:
