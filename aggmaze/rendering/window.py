@@ -59,6 +59,20 @@ class Key(NamedTuple):
     text: str
 
 
+class Palette(NamedTuple):
+    """Colours of a window: behind its picture, and of the ground, the ink and the edge of its text.
+
+    Parameters
+    ----------
+    behind, ground, ink, edge : tuple of int
+    """
+
+    behind: tuple[int, int, int] = BACKGROUND
+    ground: tuple[int, int, int] = FLOOR
+    ink: tuple[int, int, int] = INK
+    edge: tuple[int, int, int] = WALL
+
+
 class Window:
     """A window that shows pictures above lines of text.
 
@@ -81,6 +95,8 @@ class Window:
         Whether the user has closed the window.
     notes : tuple of str
         Lines below the status line, shown with the next picture.
+    palette : Palette
+        Light, unless another is given.
     banner : tuple of str
         Lines on a ribbon across the picture, among confetti; none of both without lines.
     """
@@ -98,6 +114,7 @@ class Window:
         self.banner: tuple[str, ...] = ()
         self.dismissed = False
         self.notes: tuple[str, ...] = ()
+        self.palette = Palette()
         self._window: Any = None
         self._first_size = first_size
         self._size: tuple[int, int] | None = None
@@ -252,7 +269,7 @@ class Window:
             # To 32 bits first: scaling 24 takes several times as long.
             size = [max(1, int(length * scale)) for length in picture.get_size()]
             picture = pygame.transform.smoothscale(picture.convert(surface), size)
-        surface.fill(BACKGROUND)
+        surface.fill(self.palette.behind)
         left, top = (
             (room - length) // 2 for room, length in zip(area, picture.get_size(), strict=True)
         )
@@ -272,9 +289,9 @@ class Window:
 
     def _lines(self, pygame: Any, width: int, height: int) -> Any:
         """Return the status line and the notes as a picture, drawn when they change."""
-        shown = (width, height, self._status, self.notes)
+        shown = (width, height, self._status, self.notes, self.palette)
         if self._text is None or self._text[0] != shown:
-            pixels = _write((self._status, *self.notes), (width, height))
+            pixels = _write((self._status, *self.notes), (width, height), self.palette)
             self._text = (shown, pygame.image.frombuffer(pixels, pixels.shape[1::-1], "RGB").copy())
         return self._text[1]
 
@@ -313,17 +330,17 @@ def _text_scale(side: int) -> float:
     return min(_MOST_SCALE, max(1.0, side / _PLAIN_SIDE))
 
 
-def _write(lines: Sequence[str], size: tuple[int, int]) -> NDArray[np.uint8]:
+def _write(lines: Sequence[str], size: tuple[int, int], palette: Palette) -> NDArray[np.uint8]:
     """Write lines below each other, each as large as the height has room for and the width."""
-    image = Image.new("RGB", size, FLOOR)
+    image = Image.new("RGB", size, palette.ground)
     draw = ImageDraw.Draw(image)
-    draw.line([0, 0, size[0], 0], fill=WALL)
+    draw.line([0, 0, size[0], 0], fill=palette.edge)
     scale = size[1] / (len(lines) * _LINE_HEIGHT + 2 * _PADDING)
     left = 2 * _PADDING * scale
     for place, line in enumerate(lines):
         font = fitted_font(line, scale * _FONT_SIZE, size[0] - 2 * left, _SMALLEST_FONT)
         middle = scale * (_PADDING + (place + 0.5) * _LINE_HEIGHT)
-        draw.text((left, middle), line, fill=INK, font=font, anchor="lm")
+        draw.text((left, middle), line, fill=palette.ink, font=font, anchor="lm")
     return np.array(image)
 
 

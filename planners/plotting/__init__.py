@@ -37,7 +37,7 @@ Colours are viridis, light where costs are low, and Paul Tol's for curves and ac
 apart by every kind of colour vision.  The goal is a star, where a path starts is a disc.
 """
 
-from planners.plotting.boards import Board, board_of
+from planners.boards import Board, board_of
 from planners.plotting.canvas import check_matplotlib, figure_format, figure_of, save_figure
 from planners.plotting.convergence import ErrorTrace, plot_convergence
 from planners.plotting.edges import region_borders

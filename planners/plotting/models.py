@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from aggmaze.models.model import Model, with_table
 from aggmaze.models.moves import MoveMDP
 from planners.adapters import as_model
+from planners.graphs import MOST_NODES, columns_of
 from planners.plotting.canvas import (
     INK_COLOR,
     PATH_COLOR,
@@ -24,7 +25,6 @@ from planners.plotting.canvas import (
     sequential,
     set_title,
 )
-from planners.policies import steps_to_terminal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,8 +41,6 @@ _LEAST_CHANCE = 0.02
 _BARS, _OTHER_ARROWS = "#3b7dd8", "#8a9099"
 #: What values are, unless that is said.
 COST, RETURN = "cost-to-go (unit of costs)", "return (unit of rewards)"
-#: States of a graph that can still be read.
-MOST_NODES = 60
 
 
 def short(name: Hashable) -> str:
@@ -170,7 +168,7 @@ def plot_graph(
     if label is None:
         label = RETURN if returns else COST
     actions = check_policy(policy, model)
-    columns, points = _columns(model, count)
+    columns, points = columns_of(model)
     if ax is None:
         tallest = 4 if len(columns) < 2 else max(len(column) for column in columns)
         size = (max(5.4, 1.25 * len(columns) + 1.8), max(3.0, 0.75 * tallest + 1.0))
@@ -236,27 +234,6 @@ def plot_graph(
     add_colorbar(nodes, [ax], label, scale="linear")
     set_title(ax, title)
     return ax
-
-
-def _columns(model: Any, count: int) -> tuple[list[list[int]], NDArray[np.float64]]:
-    """Return the states by their steps to an end, and where each is drawn, shape (S, 2)."""
-    steps = steps_to_terminal(model)[:count].astype(np.int64)
-    steps[steps < 0] = steps.max() + 1
-    distances = np.unique(steps)
-    columns = [np.flatnonzero(steps == distance).tolist() for distance in distances]
-    if len(columns) == 1:  # without an end: on a circle
-        angles = 2 * np.pi * np.arange(count) / count
-        ring = max(1.0, count / 6)
-        return [[state] for state in range(max(3, count // 3))], ring * np.column_stack(
-            [np.cos(angles), np.sin(angles)]
-        )
-    points = np.empty((count, 2))
-    for place, column in enumerate(columns):
-        for index, state in enumerate(column):
-            # Every second column lies a little higher, so that arrows pass between nodes.
-            height = (len(column) - 1) / 2 - index + 0.25 * (place % 2)
-            points[state] = (-place, height)
-    return columns, points
 
 
 def check_policy(policy: Any, model: Model) -> NDArray[np.int64] | None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from aggmaze.layouts.layout import open_passages
 from aggmaze.rendering.colors import SIGNED
 from aggmaze.rendering.raster import GROUNDS
-from planners.plotting.boards import Board, Plane
+from planners.boards import Board, Plane
 from planners.plotting.canvas import (
     AGENT_COLOR,
     CONTOUR_COLOR,

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from aggmaze.checks import check_choice
 from aggmaze.layouts.layout import Layout
 from aggmaze.models.model import Model
+from planners.boards import Board, Plane, board_of, model_of, planes_of
 from planners.objective import Objective
 from planners.occupancy import occupancy
-from planners.plotting.boards import Board, Plane, board_of, model_of, planes_of
 from planners.plotting.canvas import (
     CURVES,
     FLOOR_COLOR,

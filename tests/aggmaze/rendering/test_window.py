@@ -230,7 +230,7 @@ class TestWindow:
         assert windows._text_scale(1080) == pytest.approx(1.5)
 
     def test_a_long_line_is_written_smaller(self) -> None:
-        long = windows._write(["m" * 60], (600, 34))
+        long = windows._write(["m" * 60], (600, 34), windows.Palette())
         ink = np.argwhere((long[2:] < 100).all(axis=2))
         assert ink[:, 1].max() < 595, "nothing is cut off"
 

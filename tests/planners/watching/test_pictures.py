@@ -12,19 +12,12 @@ import planners
 from aggmaze.rendering.colors import value_colors
 from planners import as_model
 from planners.watching.film import Film, Frame
+from planners.watching.maps import Map
 from planners.watching.movies import write_gif
-from planners.watching.painter import (
-    DARK,
-    LIGHT,
-    THEMES,
-    Map,
-    Painter,
-    Words,
-    snug_size,
-    table_of_colors,
-)
+from planners.watching.painter import Painter, Words, snug_size
 from planners.watching.run import Recorder
 from planners.watching.scenes import scene_of
+from planners.watching.themes import DARK, LIGHT, THEMES, table_of_colors
 
 _NOWHERE = np.empty(0, dtype=np.int64)
 
@@ -198,19 +191,41 @@ def test_a_film_without_an_encoder_names_the_extra_before_the_work(monkeypatch, 
 
 
 @pytest.mark.parametrize("size", [(700, 480), (480, 700)])
-def test_curves_that_are_kept_are_those_of_the_last_picture(size):
+def test_numbers_and_curves_that_are_kept_are_those_of_the_last_picture(size):
     env = gym.make("TerrainMaze-v0", shape=(6, 6))
     scene, film = _run(env, iterations=12)
-    words = Words("a", "b", "cost-to-go")
-    painter = Painter(scene, words, size, LIGHT)
+    painter = Painter(scene, Words("a", "b", "cost-to-go"), size, LIGHT)
     frame, points = film.frames[6], film.points()
     drawn = np.asarray(painter.paint(frame, points, _NOWHERE))
-    np.testing.assert_array_equal(
-        np.asarray(painter.paint(frame, points, _NOWHERE, curves=False)), drawn
-    )
-    # A later frame has numbers and values of its own, and the old curves.
-    kept = np.asarray(painter.paint(film.frames[-1], points, _NOWHERE, curves=False))
+    kept = np.asarray(painter.paint(frame, points, _NOWHERE, panel=False))
+    np.testing.assert_array_equal(kept, drawn)
+    # A later frame has values of its own, and the old numbers and curves.
+    kept = np.asarray(painter.paint(film.frames[-1], points, _NOWHERE, panel=False))
     whole = np.asarray(painter.paint(film.frames[-1], points, _NOWHERE))
     differs = (kept != whole).any(axis=-1)
     assert differs.any()
     np.testing.assert_array_equal(kept[differs], drawn[differs])
+    assert (kept != drawn).any()
+
+
+@pytest.mark.parametrize("area", [(61, 47), (120, 120), (15, 15)])
+def test_borders_are_where_pixels_of_other_megastates_are(area):
+    env = gym.make("TerrainMaze-v0", shape=(20, 16))
+    scene = scene_of(env, as_model(env))
+    picture = Map(scene, area, LIGHT)
+    labels = np.random.default_rng(1).integers(0, 3, 320).astype(np.int32)
+    values = np.ones(320)
+    values[0] = 2.0
+    pixels = np.asarray(picture.paint(_frame(values, labels, 3), _NOWHERE)).astype(int)
+    plain = np.asarray(picture.paint(_frame(values), _NOWHERE)).astype(int)
+    rows = np.minimum(np.arange(picture.size[1]) / picture.cell, 15).astype(int)
+    columns = np.minimum(np.arange(picture.size[0]) / picture.cell, 19).astype(int)
+    own = labels[scene.index[np.ix_(rows, columns)]]
+    edge = np.zeros(own.shape, dtype=bool)
+    edge[1:] |= own[1:] != own[:-1]
+    edge[:, 1:] |= own[:, 1:] != own[:, :-1]
+    # Marks lie over both.
+    clear = (plain == plain[len(plain) // 2, len(plain[0]) // 2]).all(axis=-1)
+    assert clear.sum() > 50
+    lighter = (pixels != plain).any(axis=-1)
+    np.testing.assert_array_equal(lighter[clear], edge[clear])

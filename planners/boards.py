@@ -170,12 +170,14 @@ def model_of(source: Any) -> Model | None:
     return None if isinstance(source, Layout) else as_model(source)
 
 
-def board_of(source: Any) -> Board | None:
+def board_of(source: Any, model: Model | None = None) -> Board | None:
     """Return where the states of an environment, a model or a layout are drawn.
 
     Parameters
     ----------
     source : Layout, gymnasium.Env, Model, or what else `as_model` takes
+    model : Model, optional
+        What `as_model` makes of it, where that is at hand.
 
     Returns
     -------
@@ -194,11 +196,12 @@ def board_of(source: Any) -> Board | None:
             return _board_of_layout(inner.layout)
         if isinstance(getattr(inner, "cells", None), Cells):
             problem = getattr(inner, "_problem", None) or getattr(inner, "_physics", None)
-            board = _board_of_cells(inner.cells, problem, as_model(source))
+            model = as_model(source) if model is None else model
+            board = _board_of_cells(inner.cells, problem, model)
             names = tuple(inner.action_name(k) for k in range(len(board.action_names)))
             return replace(board, action_names=names)
         try:
-            model = as_model(source)
+            model = as_model(source) if model is None else model
         except NoModelError:
             return None
         for way in (_toy, _taxi):
@@ -206,7 +209,7 @@ def board_of(source: Any) -> Board | None:
             if found is not None:
                 return found
         return _board_of_names(model)
-    return _board_of_names(as_model(source))
+    return _board_of_names(as_model(source) if model is None else model)
 
 
 def _board(grid: Grid, num_states: int, **known: Any) -> Board:

@@ -10,8 +10,8 @@ import pytest
 
 import planners
 from aggmaze import TabularMDP
+from planners.boards import planes_of
 from planners.plotting import Board, board_of
-from planners.plotting.boards import planes_of
 
 
 def board(source: Any) -> Board:
