@@ -65,7 +65,7 @@ def solve(
     model_or_env
         A model, an environment that exposes one, or a Gymnasium ``P``: what `as_model` takes.
     gamma : float, optional
-        Discount in [0, 1); 1 asks for total costs, ``objective=TotalCost()``.
+        Discount in [0, 1]; 1 asks for total costs, ``objective=TotalCost()``.
     objective : Discounted, TotalCost, FiniteHorizon or AverageCost, optional
         In place of ``gamma``.
     method : str

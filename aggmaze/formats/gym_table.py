@@ -18,12 +18,15 @@ from aggmaze.formats.functions import read_function
 from aggmaze.formats.outcomes import Outcomes, is_outcome, outcome_table
 from aggmaze.formats.tables import SupportsRows, Tables, plain_rows
 from aggmaze.names import Naming, as_names, shown
+from aggmaze.progress import report
 
 #: Probability, next state, reward, and whether the episode ends.
 Outcome = tuple[float, int, float, bool]
 
 # States whose rows are turned into Python numbers at a time.
 _BLOCK = 128
+# States between two reports of how far the reading is.
+_TOLD = 4096
 
 
 def read_gym_P(  # noqa: N802 (P is the attribute's name)
@@ -175,6 +178,8 @@ def _rows(P: Any) -> tuple[list[Any], int]:
     rows: list[Any] = []
     num_actions = 0
     for state in range(len(P)):
+        if state % _TOLD == 0:
+            report(state, len(P), "states")
         try:
             actions = P[state]
             if not hasattr(actions, "__getitem__"):

@@ -31,6 +31,7 @@ from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
 from aggmaze.names import names_from_bytes, names_to_bytes
+from aggmaze.progress import report
 
 _FORMAT = "aggmaze model 1"
 _GYM_FORMAT = "aggmaze gym P 1"
@@ -47,6 +48,8 @@ _TRUTHS = ("bool", "int32", "int64")
 _REAL = ("float64", "float32", "int32", "int64")
 # Likewise over the length of a JSON text, most of it Python objects.
 _JSON_COPIES = 14
+# States between two reports of how far the writing is.
+_BLOCK = 1024
 
 
 def save_model(model: Model, path: str | os.PathLike[str]) -> None:
@@ -171,6 +174,8 @@ def save_gym_P(model: Model, path: str | os.PathLike[str]) -> None:  # noqa: N80
     with atomic_file(path) as file:
         file.write(f'{json.dumps(head)[:-1]}, "P": ['.encode())
         for state, actions in P.items():
+            if state % _BLOCK == 0:
+                report(state, len(P), "states")
             row = json.dumps(list(actions.values()))
             file.write(f"{',' if state else ''}\n{row}".encode())
         file.write(b"\n]}\n")
