@@ -289,7 +289,9 @@ class Panels:
         """Draw a line wherever neighbours differ, unless lines would cover the cells."""
         borders = region_borders(cells)
         # Most cells differ from a neighbour: then the borders are all there is to see.
-        if max(self.nx, self.ny) > MOST_LINED and len(borders) > cells.size / 3:
+        if not len(borders) or (
+            max(self.nx, self.ny) > MOST_LINED and len(borders) > cells.size / 3
+        ):
             return
         width = min(1.1, max(0.35, 0.09 * self.points_per_cell()))
         self._add_lines(axes, borders, "white", width, zorder=1.5)
