@@ -176,7 +176,8 @@ def watch(
     method : str, optional
         As for `solve`.  By default discounted costs are solved by ``adaptive_aggregation``, and
         unless ``epsilon`` is given, by bins a sixteenth of the range of V* wide, which a quick
-        solve finds first, and narrower where two sweeps would not tell any apart; all others by "auto".
+        solve finds first, and narrower where two sweeps would not tell any apart; all others by
+        "auto".
     record : path, optional
         Write ``.gif``, ``.mp4`` (with the extra "video") or ``.html`` in place of a window.  The
         page is one file, with a slider over the iterations and the value, mega-state and action of
