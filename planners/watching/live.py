@@ -217,6 +217,7 @@ class Viewer:
         if self._painter is None or self._painter[0] != key:
             painter = Painter(self._scene, self._words, area, THEMES[self._theme])
             self._painter = key, painter
+            self._drawn = -math.inf
         whole = self._all_is_due()
         if whole or self._route is None:
             self._route = self._route_of(frame)

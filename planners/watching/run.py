@@ -176,7 +176,8 @@ def watch(
     method : str, optional
         As for `solve`.  By default discounted costs are solved by ``adaptive_aggregation``, and
         unless ``epsilon`` is given, by bins a sixteenth of the range of V* wide, which a quick
-        solve finds first; all others by "auto".
+        solve finds first, and narrower where two sweeps would not tell any apart; all others by
+        "auto".
     record : path, optional
         Write ``.gif``, ``.mp4`` (with the extra "video") or ``.html`` in place of a window.  The
         page is one file, with a slider over the iterations and the value, mega-state and action of
@@ -305,7 +306,11 @@ def _usual(
         return METHOD, arguments
     quick = {name: arguments[name] for name in ("num_threads",) if name in arguments}
     values = solve(model, objective=objective, tol=_ROUGHLY, **quick).values
-    width = float(f"{np.ptp(values) / _BINS:.2g}")
+    # In bins that are wider than what its sweeps make of equal values nothing would ever happen.
+    first = solve(model, objective=objective, method="value_iteration", num_iterations=2, **quick)
+    apart = float(np.ptp(first.values)) / 2
+    width = float(np.ptp(values)) / _BINS
+    width = float(f"{min(width, apart) if apart > 0 else width:.2g}")
     return METHOD, arguments | ({"epsilon": width} if width > 0 else {})
 
 
