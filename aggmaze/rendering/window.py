@@ -424,6 +424,11 @@ def _has_windows(pygame: Any) -> bool:
     return hasattr(pygame, "Window") and hasattr(pygame.Window, "get_surface")
 
 
+def check_pygame() -> None:
+    """Refuse where no window can be opened for want of pygame, and say what to install."""
+    _pygame()
+
+
 def _pygame() -> Any:
     both = _both_are_installed()
     try:
