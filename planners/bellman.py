@@ -70,6 +70,9 @@ class CompiledEngine:
     checkpoint : callable
     """
 
+    # Of the actions of a greedy policy.
+    _policy_type: type[np.signedinteger[Any]] = np.int64
+
     def __init__(
         self,
         model: Any,
@@ -173,7 +176,7 @@ class CompiledEngine:
         """Return the policy that is greedy within ``slack``."""
         common = self._read_tables, self.gamma, self._near(V)
         if reading is None:
-            policy = np.empty(len(self.terminal), dtype=np.int64)
+            policy = np.empty(len(self.terminal), dtype=self._policy_type)
             unclear = sum(self._over_states(self._kernels.clear_actions, *common, slack, policy))
         else:
             policy = reading.actions.astype(np.int64)
@@ -181,9 +184,9 @@ class CompiledEngine:
             policy[has_choice] = -1
             unclear = np.count_nonzero(has_choice)
         if self._sum(unclear):
-            margins = slack, tie
             near = self._distances(distances)
-            self._over_states(self._kernels.greedy, *common, near, margins, policy)
+            common = self._read_tables, self.gamma, self._near(V)
+            self._over_states(self._kernels.greedy, *common, near, (slack, tie), policy)
         return policy
 
     def sup_norm(self, vector: NDArray[np.float64]) -> float:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from aggmaze.checks import check_choice
 from planners.adapters import layout_of
 from planners.kernels.compiling import interruptible
 from planners.objective import (
@@ -25,7 +26,13 @@ from planners.objectives.total_cost import solve_total_cost
 from planners.record import Callback
 from planners.result import SolveResult
 
+if TYPE_CHECKING:
+    from planners.distributed.result import PartResult
+
 __all__ = ["AUTO", "DEFAULT_TOL", "METHODS", "Method", "check_limits", "check_method", "solve"]
+
+#: Where a model is solved: in this process, or in all that ``mpiexec`` started.
+LOCAL, PETSC = "local", "petsc"
 
 _ANSWERS: dict[type, Callable[[Any, Any, Request], SolveResult]] = {
     Discounted: solve_discounted,
@@ -52,8 +59,9 @@ def solve(
     num_threads: int | None = None,
     certify: str = "final",
     callback: Callback | None = None,
+    engine: str | None = None,
     **options: Any,
-) -> SolveResult:
+) -> SolveResult | PartResult:
     """Plan: compute costs-to-go, a policy, and how far they can be from the optimum.
 
     What is asked is said by ``gamma`` or by ``objective``: discounted costs, total costs until the
@@ -125,6 +133,7 @@ def solve(
         asked.
     """
     asked = as_objective(gamma, objective)
+    check_engine(engine, asked)
     request = Request(
         method=method,
         tol=tol,
@@ -140,4 +149,31 @@ def solve(
         options=options,
         layout=layout_of(model_or_env),
     )
+    if engine == PETSC and isinstance(asked, Discounted):
+        # PETSc and MPI are for those who ask for them.
+        from planners.distributed.discounted import solve_in_parts
+
+        return solve_in_parts(model_or_env, asked, request)
     return _ANSWERS[type(asked)](model_or_env, asked, request)
+
+
+def check_engine(engine: str | None, objective: Objective) -> None:
+    """Refuse an engine that there is not, or not for an objective.
+
+    Parameters
+    ----------
+    engine : str or None
+    objective : Objective
+
+    Raises
+    ------
+    ValueError
+    """
+    if engine is None:
+        return
+    check_choice("engine", engine, (LOCAL, PETSC))
+    if engine == PETSC and not isinstance(objective, Discounted):
+        raise ValueError(
+            f'engine="petsc" solves for discounted costs, gamma below 1, and {objective} is asked '
+            'for; engine="local" has the others'
+        )
