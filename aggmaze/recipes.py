@@ -11,7 +11,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from aggmaze.checks import (
 from aggmaze.grid import Grid
 from aggmaze.layouts.heights import check_terrain, heights
 from aggmaze.layouts.layout import Layout, open_passages, position
+from aggmaze.layouts.passage_rules import PASSAGE_RULES, PassageRule, passage_rule, unpacked
 from aggmaze.layouts.spanning_tree import GENERATORS, open_loops
 from aggmaze.models.moves import MoveMDP
 
@@ -81,6 +82,17 @@ class Recipe(Protocol):
             Where each move leads.
         """
 
+    def prices(self, costs: NDArray[np.float64], into_goal: Any) -> NDArray[np.float64]:
+        """Write the costs of moves, shape (B, 2 D), over how far they climb, and return them.
+
+        Parameters
+        ----------
+        costs : ndarray of float, shape (B, 2 D)
+            H(next) - H(here); anything where there are no heights.
+        into_goal : index
+            Which of the moves lead into the goal.
+        """
+
 
 @dataclass(frozen=True)
 class StandardRecipe:
@@ -92,7 +104,7 @@ class StandardRecipe:
     goal_reward: float = 1.0
 
     def __post_init__(self) -> None:
-        check_choice("generator", self.generator, GENERATORS)
+        check_choice("generator", self.generator, (*GENERATORS, *PASSAGE_RULES))
         check_share("loops", self.loops)
         check_finite("step_cost", self.step_cost)
         check_finite("goal_reward", self.goal_reward)
@@ -104,10 +116,33 @@ class StandardRecipe:
 
     def layout(self, grid: Grid, rng: np.random.Generator) -> Layout:
         """Draw a maze."""
+        if self.generator in PASSAGE_RULES:
+            rule = self.passage_rule(grid, rng)
+            return Layout(grid, unpacked(rule.passages(0, grid.num_states), grid.num_dims))
         passages = GENERATORS[self.generator](grid, rng)
         if self.loops:
             passages = open_loops(grid, passages, self.loops, rng)
         return Layout(grid, passages)
+
+    def passage_rule(self, grid: Grid, rng: np.random.Generator) -> PassageRule:
+        """Return what tells the passages of any block of cells alone.
+
+        Parameters
+        ----------
+        grid : Grid
+        rng : numpy.random.Generator
+
+        Raises
+        ------
+        ValueError
+            If the generator makes mazes as a whole only.
+        """
+        if self.generator not in PASSAGE_RULES:
+            raise ValueError(
+                f"generator={self.generator!r} makes a maze as a whole only; by rows there are "
+                f"{', '.join(PASSAGE_RULES)}"
+            )
+        return passage_rule(grid, self.generator, self.loops, rng)
 
     def complete(self, plan: Layout, rng: np.random.Generator) -> Layout:
         """Return the layout as it is."""
@@ -115,8 +150,19 @@ class StandardRecipe:
 
     def move_costs(self, layout: Layout, successors: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the cost of each move, shape (S, 2 D)."""
-        costs = np.full(successors.shape, float(self.step_cost))
-        costs[_moves_into(layout.goal, successors)] = -float(self.goal_reward)
+        return self.prices(np.empty(successors.shape), _moves_into(layout.goal, successors))
+
+    def prices(self, costs: NDArray[np.float64], into_goal: Any) -> NDArray[np.float64]:
+        """Write the costs of moves, shape (B, 2 D), over whatever is there, and return them.
+
+        Parameters
+        ----------
+        costs : ndarray of float, shape (B, 2 D)
+        into_goal : index
+            Which of the moves lead into the goal.
+        """
+        costs.fill(float(self.step_cost))
+        costs[into_goal] = -float(self.goal_reward)
         return costs
 
 
@@ -159,8 +205,20 @@ class TerrainRecipe:
         assert layout.heights is not None
         costs = layout.heights[successors]
         costs -= layout.heights[:, np.newaxis]
+        return self.prices(costs, _moves_into(layout.goal, successors))
+
+    def prices(self, costs: NDArray[np.float64], into_goal: Any) -> NDArray[np.float64]:
+        """Write the costs of moves, shape (B, 2 D), over how far they climb, and return them.
+
+        Parameters
+        ----------
+        costs : ndarray of float, shape (B, 2 D)
+            H(next) - H(here).
+        into_goal : index
+            Which of the moves lead into the goal.
+        """
         costs = TERRAIN_COSTS[self.cost](costs, float(self.step_cost))
-        costs[_moves_into(layout.goal, successors)] -= float(self.goal_reward)
+        costs[into_goal] -= float(self.goal_reward)
         return costs
 
 
@@ -289,24 +347,44 @@ def start_distribution(
     if not candidates.any():
         raise ValueError(f"shape {grid.shape} has no free position beside the goal")
     initial = np.zeros(grid.num_states)
-    if isinstance(start, str) and start == "uniform":
+    state = start_state(grid, goal, start)
+    if state is None:
         initial[candidates] = 1.0 / np.count_nonzero(candidates)
         return initial
-    if isinstance(start, str):
-        state = _opposite_corner(grid, goal)
-        if not candidates[state]:
-            raise ValueError(
-                f"start='corner' is the position {_point(grid, state)}, which is blocked; "
-                "give start=(x, y, ...) or start='uniform', or mark a start in the text"
-            )
-    else:
-        state = position("start", grid, start)
-        if state == goal:
-            raise ValueError(f"start={_point(grid, state)} is the goal: nothing to walk")
-        if not candidates[state]:
-            raise ValueError(f"start={_point(grid, state)} is blocked")
+    if not candidates[state] and isinstance(start, str):
+        raise ValueError(
+            f"start='corner' is the position {_point(grid, state)}, which is blocked; "
+            "give start=(x, y, ...) or start='uniform', or mark a start in the text"
+        )
+    if not candidates[state]:
+        raise ValueError(f"start={_point(grid, state)} is blocked")
     initial[state] = 1.0
     return initial
+
+
+def start_state(grid: Grid, goal: int, start: Start) -> int | None:
+    """Return the state where every episode starts; None where that is drawn.
+
+    Parameters
+    ----------
+    grid : Grid
+    goal : int
+    start : {"corner", "uniform"} or sequence of int
+        As for `start_distribution`.
+
+    Raises
+    ------
+    ValueError
+        If it is the goal, or not on the grid.
+    """
+    if isinstance(start, str):
+        if grid.num_states == 1:
+            raise ValueError(f"shape {grid.shape} has no free position beside the goal")
+        return None if start == "uniform" else _opposite_corner(grid, goal)
+    state = position("start", grid, start)
+    if state == goal:
+        raise ValueError(f"start={_point(grid, state)} is the goal: nothing to walk")
+    return state
 
 
 def _opposite_corner(grid: Grid, goal: int) -> int:

@@ -8,9 +8,6 @@ bound of the result, and whether it meets the tolerance, come from a sweep that 
 Where a run is kept (`planners.checkpoint`), there is a `Point` of each iteration, replaced by a
 single assignment as V is: first as the step left it, and once more when it has been judged.
 Whatever ends the run, the last of them is written; who goes on from the first kind judges it again.
-
-Where several processes share the states, they take every decision together: the time is that of
-the first of them, and all end where one is asked to.
 """
 
 from __future__ import annotations
@@ -25,12 +22,10 @@ from numpy.typing import NDArray
 from planners.budget import Budget, Clock, OutOfTimeError
 from planners.certificate import Certifier
 from planners.checkpoint import Found, Keeper, Point
-from planners.engine import Parts
 from planners.judge import Judge, Run, Whole
 from planners.kernels import compiling
 from planners.record import Callback, Record
 from planners.result import KEYBOARD, Status
-from planners.signals import Signals
 from planners.solvers.base import Resumable, Solver, Step
 
 
@@ -49,7 +44,6 @@ def iterate(
     """Step a solver until it has converged, its budget is used up, or it is interrupted.
 
     Ctrl-C ends the run after the last whole iteration; it is reported in the status, not raised.
-    So does SIGTERM where the run is kept.
 
     Parameters
     ----------
@@ -70,26 +64,6 @@ def iterate(
         Where the run is kept, and may have begun.
     """
     judge = Judge(certifier, budget, defines_values=defines_values)
-    several = certifier.engine.parts.size > 1
-    arguments = solver, V0, judge, budget, clock, certifier.engine.parts, keeper
-    if keeper is None and not several:
-        return _run(*arguments, certify_every, callback)
-    with Signals(terminates=keeper is not None, together=several) as signals:
-        return _run(*arguments, certify_every, callback, signals)
-
-
-def _run(
-    solver: Solver,
-    V0: NDArray[np.float64],
-    judge: Judge,
-    budget: Budget,
-    clock: Clock,
-    parts: Parts,
-    keeper: Keeper | None,
-    certify_every: bool,
-    callback: Callback | None,
-    signals: Signals | None = None,
-) -> Run:
     record = Record()
     step: Step | None = None  # what the last iteration did, until it is judged
     end: tuple[Status, str] | None = None
@@ -110,7 +84,7 @@ def _run(
                         step = solver.step(whole.V, whole.spare)
                         claim = judge.claim(step, whole.spare)
                         record.add(
-                            before + _shared(clock.seconds(), parts),
+                            before + clock.seconds(),
                             judge.bound(claim),
                             num_updates=step.num_updates,
                             num_megastates=step.num_megastates,
@@ -134,21 +108,15 @@ def _run(
                     step = None
                     if keeper is not None and end is None:
                         point = _point(whole, None, judge, record, solver)
-                    stop = False
                     if callback is not None:
                         values = functools.partial(judge.values, whole)
                         progress = record.progress(values, whole.labels)
-                        stop = bool(callback(progress))
-                    if signals is not None:
-                        stop, asked = signals.shared(stop, parts)
-                        if asked and end is None:
-                            end = Status.INTERRUPTED, asked
-                    if stop and end is None:
-                        end = Status.INTERRUPTED, "stopped by the callback"
+                        if callback(progress) and end is None:
+                            end = Status.INTERRUPTED, "stopped by the callback"
                     if keeper is not None and point is not None and end is None:
                         keeper.write_if_due(point, seconds)
-        except KeyboardInterrupt:
-            end = Status.INTERRUPTED, KEYBOARD if signals is None else signals.words
+        except KeyboardInterrupt as error:
+            end = Status.INTERRUPTED, str(error) or KEYBOARD
         except OutOfTimeError:
             end = budget.out_of_time()
         clock.lift()
@@ -157,10 +125,10 @@ def _run(
                 keeper.write(point, record.seconds - before)
             history = record.history(whole.num_iterations)
             return _told(judge.run(whole, end, history), keeper, before)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         # What was found is not lost for the sweep that certifies it.
         clock.lift()
-        end = Status.INTERRUPTED, KEYBOARD if signals is None else signals.words
+        end = Status.INTERRUPTED, str(error) or KEYBOARD
         history = record.history(whole.num_iterations)
         return _told(judge.run(whole, end, history), keeper, before)
 
@@ -188,11 +156,6 @@ def _gone_on(
     judge.restore(found.judge)
     labels = solver.restore(found.solver)
     return whole._replace(labels=labels), found.step, found.seconds
-
-
-def _shared(seconds: float, parts: Parts) -> float:
-    """Return the time of the first process."""
-    return seconds if parts.size == 1 else float(parts.gathered(np.array([seconds]))[0])
 
 
 def _told(run: Run, keeper: Keeper | None, before: float) -> Run:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.models.events import EventMDP
+from aggmaze.models.moves import MoveMDP
+from aggmaze.models.tabular import TabularMDP
 from planners.budget import Budget
 from planners.certificate import Certificate, Certifier, Check
 from planners.engine import Engine
@@ -258,9 +259,10 @@ class Judge:
             How the run is about to end.
         """
         engine = self._certifier.engine
-        whole_model = engine.parts.size == 1 and self._num_states <= MOST_STATES
-        # What an `EventMDP` has in no more states may be too much for a table.
-        if not (self._recentres and whole_model) or isinstance(engine.model, EventMDP):
+        # What an `EventMDP` has in no more states may be too much for a table; and a model by rows
+        # is treated alike by one process and by several.
+        has_table = engine.parts.size == 1 and isinstance(engine.model, MoveMDP | TabularMDP)
+        if not (self._recentres and has_table and self._num_states <= MOST_STATES):
             return False
         if end is None:
             return whole.num_sweeps >= self._next_closing

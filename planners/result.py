@@ -43,8 +43,8 @@ class Status(StrEnum):
         return self in (Status.CONVERGED, Status.COMPLETED)
 
 
-#: Message of a run that Ctrl-C ended.
-KEYBOARD = "interrupted from the keyboard"
+#: How the message of a run begins that Ctrl-C, or a scheduler, ended.
+KEYBOARD, TERMINATED = "interrupted from the keyboard", "terminated by SIGTERM"
 
 
 class NotSolvedError(RuntimeError):
@@ -309,7 +309,7 @@ class SolveResult:
         """
         if self.success:
             return self
-        if self.message == KEYBOARD:
+        if self.message.startswith((KEYBOARD, TERMINATED)):
             raise KeyboardInterrupt
         raise NotSolvedError(self)
 

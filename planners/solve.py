@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from aggmaze.checks import check_choice
 from planners.adapters import layout_of
 from planners.checkpoint import Checkpoint
 from planners.kernels.compiling import interruptible
@@ -27,7 +28,13 @@ from planners.objectives.total_cost import solve_total_cost
 from planners.record import Callback
 from planners.result import SolveResult
 
+if TYPE_CHECKING:
+    from planners.distributed.result import PartResult
+
 __all__ = ["AUTO", "DEFAULT_TOL", "METHODS", "Method", "check_limits", "check_method", "solve"]
+
+#: Where a model is solved: in this process, or in all that ``mpiexec`` started.
+LOCAL, PETSC = "local", "petsc"
 
 _ANSWERS: dict[type, Callable[[Any, Any, Request], SolveResult]] = {
     Discounted: solve_discounted,
@@ -55,8 +62,9 @@ def solve(
     certify: str = "final",
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    engine: str | None = None,
     **options: Any,
-) -> SolveResult:
+) -> SolveResult | PartResult:
     """Plan: compute costs-to-go, a policy, and how far they can be from the optimum.
 
     What is asked is said by ``gamma`` or by ``objective``: discounted costs, total costs until the
@@ -143,6 +151,7 @@ def solve(
         If a checkpoint could not be written; the one before stays, and the run goes on.
     """
     asked = as_objective(gamma, objective)
+    check_engine(engine, asked)
     request = Request(
         method=method,
         tol=tol,
@@ -161,4 +170,31 @@ def solve(
     )
     if request.checkpoint is not None and not isinstance(asked, Discounted):
         raise ValueError(f"checkpoint is for discounted costs, and {asked} is asked for")
+    if engine == PETSC and isinstance(asked, Discounted):
+        # PETSc and MPI are for those who ask for them.
+        from planners.distributed.discounted import solve_in_parts
+
+        return solve_in_parts(model_or_env, asked, request)
     return _ANSWERS[type(asked)](model_or_env, asked, request)
+
+
+def check_engine(engine: str | None, objective: Objective) -> None:
+    """Refuse an engine that there is not, or not for an objective.
+
+    Parameters
+    ----------
+    engine : str or None
+    objective : Objective
+
+    Raises
+    ------
+    ValueError
+    """
+    if engine is None:
+        return
+    check_choice("engine", engine, (LOCAL, PETSC))
+    if engine == PETSC and not isinstance(objective, Discounted):
+        raise ValueError(
+            f'engine="petsc" solves for discounted costs, gamma below 1, and {objective} is asked '
+            'for; engine="local" has the others'
+        )

@@ -171,5 +171,5 @@ def interruptible() -> Iterator[None]:
         while isinstance(reason, SystemError):
             reason = reason.__cause__ or reason.__context__
         if isinstance(reason, KeyboardInterrupt):
-            raise KeyboardInterrupt from None
+            raise KeyboardInterrupt(*reason.args) from None
         raise

@@ -16,14 +16,11 @@ problems", Management Science 24 (1978).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.engine import Sweep
-from planners.event_engine import EventEngine
-from planners.solvers.base import State, Step
+from planners.engine import PolicyEngine, Sweep
+from planners.solvers.base import Step
 from planners.solvers.modified_policy_iteration import ModifiedPolicyIterationOptions
 
 # How far a round shrinks the increment: at first, at least and at most.
@@ -37,19 +34,15 @@ _MOST_SWEEPS = 100
 class PolicySweeps:
     """Modified policy iteration by the sweeps of an engine alone."""
 
-    by_state: Mapping[str, str] = {"policy": "int32"}
-
-    def __init__(self, engine: EventEngine, options: ModifiedPolicyIterationOptions) -> None:
+    def __init__(self, engine: PolicyEngine, options: ModifiedPolicyIterationOptions) -> None:
         self._engine = engine
         self._num_fixed = options.inner_sweeps
         cheaper = engine.work // max(1, engine.policy_work)
         self._most = min(_MOST_SWEEPS, cheaper) if cheaper > 1 else 0
-        self._some_terminal = bool(engine.terminal.any())
-        num_states = engine.num_states
-        self._policy = np.zeros(num_states, dtype=np.int32)
-        # What the next sweep writes; the other one stays, for whoever asked for the `state`.
-        self._next_policy = np.zeros_like(self._policy)
-        self._inner, self._spare = np.empty(num_states), np.empty(num_states)
+        self._some_terminal = engine.count(engine.terminal) > 0
+        num_here = len(engine.terminal)
+        self._policy = np.zeros(num_here, dtype=np.int32)
+        self._inner, self._spare = np.empty(num_here), np.empty(num_here)
         self._last: float | None = None  # range of the last full sweep's residual
         self._left = 0.0  # of what the last sweep by the policy changed
         self._drop = _FIRST_DROP
@@ -58,29 +51,14 @@ class PolicySweeps:
         """Make one round: sweeps by the last policy, and a full sweep."""
         num_inner = 0 if self._last is None else self._evaluate(V, self._last)
         argument = self._inner if num_inner else V
-        sweep = self._engine.sweep(argument, out, self._next_policy)
-        self._policy, self._next_policy = self._next_policy, self._policy
+        sweep = self._engine.sweep(argument, out, self._policy)
         reached = self._range(sweep)
         if num_inner:
             deeper = reached <= _LEFT * self._left
             drop = self._drop / 4 if deeper else 2 * self._drop
             self._drop = min(_MOST_DROP, max(_LEAST_DROP, drop))
         self._last = reached
-        return Step((num_inner + 1) * len(V), sweep, num_sweeps=num_inner + 1)
-
-    def state(self) -> State:
-        """Return the policy, and how far the last round came."""
-        return State(
-            {"last": self._last, "left": self._left, "drop": self._drop},
-            by_state={"policy": self._policy},
-        )
-
-    def restore(self, state: State) -> None:
-        """Go on from there."""
-        self._policy[:] = state.by_state["policy"]
-        self._last, self._left, self._drop = (
-            state.numbers[name] for name in ("last", "left", "drop")
-        )
+        return Step((num_inner + 1) * self._engine.num_states, sweep, num_sweeps=num_inner + 1)
 
     def _evaluate(self, V: NDArray[np.float64], before: float) -> int:
         """Sweep by the policy from V on, and return how often; ``before`` is the range at first."""
