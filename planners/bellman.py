@@ -189,6 +189,10 @@ class CompiledEngine:
             self._over_states(self._kernels.greedy, *common, near, (slack, tie), policy)
         return policy
 
+    def rounding(self, max_value: float) -> float:
+        """Bound the rounding error of a backup."""
+        raise NotImplementedError
+
     def sup_norm(self, vector: NDArray[np.float64]) -> float:
         """Return the largest size of an entry."""
         return sup_norm(vector)

@@ -11,13 +11,14 @@ import signal
 import threading
 import time
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
 from planners.budget import Clock, OutOfTimeError
 from planners.distributed.processes import Processes
 from planners.record import Callback, Progress
+from planners.result import KEYBOARD, TERMINATED
 
 # Seconds after an interruption in which more signals are the same one, on its way to all processes.
 _ONE_SIGNAL = 2.0
@@ -31,7 +32,7 @@ class Signals:
 
     def __init__(self) -> None:
         self._usual: dict[int, Any] = {}
-        self._noted = False
+        self._noted = 0
         self._deaf_until = -math.inf
 
     def __enter__(self) -> Self:
@@ -53,22 +54,23 @@ class Signals:
 
     def _note(self, number: int, frame: object) -> None:
         if time.monotonic() >= self._deaf_until:
-            self._noted = True
+            self._noted = number
 
     @property
-    def noted(self) -> bool:
-        """Whether there was one that has not been raised."""
+    def noted(self) -> int:
+        """The number of one that has not been raised, 0 without one."""
         return self._noted
 
-    def clear(self) -> None:
-        """Take what was noted as raised."""
-        self._noted = False
+    def raise_as(self, number: int) -> NoReturn:
+        """Raise a signal that was noted here, or in another process."""
+        self._noted = 0
         self._deaf_until = time.monotonic() + _ONE_SIGNAL
+        raise KeyboardInterrupt(TERMINATED if number == signal.SIGTERM else KEYBOARD)
 
     def raise_noted(self) -> None:
-        """Raise `KeyboardInterrupt` if there was one: in this process alone."""
+        """Raise what was noted, in this process alone."""
         if self._noted:
-            raise KeyboardInterrupt
+            self.raise_as(self._noted)
 
 
 class CommonClock(Clock):
@@ -96,10 +98,9 @@ class CommonClock(Clock):
         """Raise in all processes what one has a reason for: time out, or a signal."""
         is_late = self._limit < math.inf and super().seconds() > self._limit
         reasons = np.array([self._signals.noted, is_late and self._processes.rank == 0], float)
-        interrupted, late = self._processes.largest(reasons)
-        if interrupted:
-            self._signals.clear()
-            raise KeyboardInterrupt
+        number, late = self._processes.largest(reasons)
+        if number:
+            self._signals.raise_as(int(number))
         if late:
             raise OutOfTimeError
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +35,7 @@ from planners.objectives.discounted import (
 from planners.objectives.discounted import (
     Method,
     check_method,
+    keeper_of,
     policy_of,
     terms_of,
 )
@@ -132,12 +134,14 @@ def _solve(
     arguments: dict[str, Any] = {} if options is None else {"options": options}
     if entry.draws:
         arguments["rng"] = np.random.default_rng(request.seed)
+    solver = entry.solver(engine, **arguments)
+    keeper = keeper_of(request, engine, terms.budget, options, solver)
     callback = common_callback(processes, request.callback)
     run: Run | None = None
     try:
-        with interruptible():
+        with interruptible(), keeper or nullcontext():
             run = iterate(
-                entry.solver(engine, **arguments),
+                solver,
                 start,
                 terms.certifier,
                 terms.budget,
@@ -145,13 +149,14 @@ def _solve(
                 defines_values=normal_end is not None,
                 certify_every=request.certify == "every",
                 callback=callback,
+                keeper=keeper,
             )
             return _result(name, request, terms.lowered, engine, run, clock)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         if run is None:
             raise
         # What was found is not lost for the policy that is read off it.
-        interrupted = replace(run, status=Status.INTERRUPTED, message=KEYBOARD)
+        interrupted = replace(run, status=Status.INTERRUPTED, message=str(error) or KEYBOARD)
         return _result(name, request, "", engine, interrupted, clock)
 
 
@@ -213,7 +218,7 @@ def _result(
         num_sweeps=run.num_sweeps,
         num_updates=run.num_updates,
         num_certificate_sweeps=run.num_certificate_sweeps,
-        seconds=clock.seconds(),
+        seconds=run.seconds_before + clock.seconds(),
         history=run.history,
         allowance=run.check.certificate.allowance,
         labels=run.labels,
