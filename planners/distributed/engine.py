@@ -24,7 +24,7 @@ from planners.distributed.processes import Processes
 from planners.distributed.reading import read_moves, read_outcomes
 from planners.engine import Reading, Sweep
 from planners.kernels import moves, sparse
-from planners.kernels.tables import Moves, Outcomes
+from planners.kernels.tables import Moves, Outcomes, StateNumbers
 from planners.kernels.vectors import sup_norm
 
 # What a kernel that reads values through labels is given where it reads none.
@@ -92,7 +92,7 @@ class PartEngine(CompiledEngine):
 
     def count(self, flags: NDArray[np.bool_]) -> int:
         """Return how many flags are set, in all parts."""
-        return self.parts.total(np.count_nonzero(flags))
+        return self.parts.total(int(np.count_nonzero(flags)))
 
     def _aggregate(
         self,
@@ -327,7 +327,7 @@ def _ghosts(processes: Processes, partition: Partition, states: NDArray[np.int64
 
 
 def _labels_at(
-    near: NDArray[np.int32], labels: NDArray[np.int32], labels_of_ghosts: NDArray[np.int32]
+    near: StateNumbers, labels: NDArray[np.int32], labels_of_ghosts: NDArray[np.int32]
 ) -> NDArray[np.int32]:
     """Return the labels of states by local numbers, of the shape of ``near``."""
     num_own = len(labels)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ from aggmaze.models.rows import ROW_SUM_TOLERANCE
 from aggmaze.names import UNNAMED
 from planners.distributed.partition import MOST_NEAR, blocks, check_near
 from planners.kernels.tables import Moves, Outcomes, count_rows
+
+_Number = TypeVar("_Number", bound=np.generic)
 
 # Of each state, beside its rows: V, the next V, that with ghosts, the values of the result, what
 # is read of a policy, and flags.
@@ -289,7 +292,7 @@ def _check_rows(
         )
 
 
-def _joined(parts: list[NDArray[np.generic]]) -> NDArray[np.generic]:
+def _joined(parts: list[NDArray[_Number]]) -> NDArray[_Number]:
     """Return arrays one after another; they are given up one by one on the way."""
     whole = np.empty(sum(len(part) for part in parts), dtype=parts[0].dtype)
     place = 0
