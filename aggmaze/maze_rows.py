@@ -21,7 +21,7 @@ from aggmaze.grid import Grid, VastGrid
 from aggmaze.layouts.height_rules import HeightRule
 from aggmaze.layouts.layout import position
 from aggmaze.layouts.passage_rules import PassageRule, unpacked
-from aggmaze.layouts.rule import sizes_of
+from aggmaze.layouts.rule import WholeOnlyError, sizes_of
 from aggmaze.memory import check_memory
 from aggmaze.models.base import check_block
 from aggmaze.models.moves import MoveMDP
@@ -72,7 +72,7 @@ class MazeRows:
         elif isinstance(options.recipe, TerrainRecipe):
             self._terrain = options.recipe.height_rule(self.grid, rng)
         else:
-            raise ValueError(f"{options.recipe!r} makes mazes as a whole only")
+            raise WholeOnlyError(f"{options.recipe!r} makes mazes as a whole only")
 
     def __repr__(self) -> str:
         return f"MazeRows({self.grid!r}, {self._options.recipe!r}, p={self.p:g})"

@@ -30,6 +30,7 @@ from aggmaze.layouts.height_rules import HEIGHT_RULES, HeightRule
 from aggmaze.layouts.heights import check_terrain, heights
 from aggmaze.layouts.layout import Layout, open_passages, position
 from aggmaze.layouts.passage_rules import PASSAGE_RULES, PassageRule, passage_rule, unpacked
+from aggmaze.layouts.rule import WholeOnlyError
 from aggmaze.layouts.spanning_tree import GENERATORS, open_loops
 from aggmaze.models.moves import MoveMDP
 
@@ -168,11 +169,11 @@ class StandardRecipe:
 
         Raises
         ------
-        ValueError
+        WholeOnlyError
             If the generator makes mazes as a whole only.
         """
         if self.generator not in PASSAGE_RULES:
-            raise ValueError(
+            raise WholeOnlyError(
                 f"generator={self.generator!r} makes a maze as a whole only; by rows there are "
                 f"{', '.join(PASSAGE_RULES)}"
             )
@@ -249,11 +250,11 @@ class TerrainRecipe:
 
         Raises
         ------
-        ValueError
+        WholeOnlyError
             If the terrain is made as a whole only.
         """
         if self.terrain not in HEIGHT_RULES:
-            raise ValueError(
+            raise WholeOnlyError(
                 f"terrain={self.terrain!r} is made as a whole only; by rows there are "
                 f"{', '.join(HEIGHT_RULES)}"
             )

@@ -8,6 +8,10 @@ from numpy.typing import NDArray
 from aggmaze.grid import Grid
 
 
+class WholeOnlyError(ValueError):
+    """A maze was asked for by rows that is made as a whole only."""
+
+
 def drawn_key(rng: np.random.Generator) -> np.uint64:
     """Return the key of a rule: the next 64 bits that a generator draws.
 
