@@ -171,11 +171,15 @@ def _check_same(processes: Processes, model: RowModel) -> None:
     """Refuse models that are not even of one size in all processes."""
     sizes = model.num_states, model.num_actions
     first = processes.first(sizes)
-    if processes.any(sizes != first):
-        raise ValueError(
-            f"process {processes.rank} has a model of {sizes[0]:,} states and {sizes[1]} actions, "
-            f"the first process one of {first[0]:,} and {first[1]}: all need the same"
-        )
+
+    def compare() -> None:
+        if sizes != first:
+            raise ValueError(
+                f"process {processes.rank} has a model of {sizes[0]:,} states and {sizes[1]} "
+                f"actions, the first process one of {first[0]:,} and {first[1]}: all need the same"
+            )
+
+    processes.together(compare)
 
 
 def _start(engine: PartEngine, V0: ArrayLike | None) -> NDArray[np.float64]:
