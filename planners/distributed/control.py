@@ -18,6 +18,7 @@ import numpy as np
 from planners.budget import Clock, OutOfTimeError
 from planners.distributed.processes import Processes
 from planners.record import Callback, Progress
+from planners.result import KEYBOARD, TERMINATED
 
 # Seconds after an interruption in which more signals are the same one, on its way to all processes.
 _ONE_SIGNAL = 2.0
@@ -31,7 +32,7 @@ class Signals:
 
     def __init__(self) -> None:
         self._usual: dict[int, Any] = {}
-        self._noted = False
+        self._noted = self._terminated = False
         self._deaf_until = -math.inf
 
     def __enter__(self) -> Self:
@@ -54,11 +55,17 @@ class Signals:
     def _note(self, number: int, frame: object) -> None:
         if time.monotonic() >= self._deaf_until:
             self._noted = True
+            self._terminated = number == signal.SIGTERM
 
     @property
     def noted(self) -> bool:
         """Whether there was one that has not been raised."""
         return self._noted
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the last one was SIGTERM."""
+        return self._terminated
 
     def clear(self) -> None:
         """Take what was noted as raised."""
@@ -95,11 +102,12 @@ class CommonClock(Clock):
     def check(self) -> None:
         """Raise in all processes what one has a reason for: time out, or a signal."""
         is_late = self._limit < math.inf and super().seconds() > self._limit
-        reasons = np.array([self._signals.noted, is_late and self._processes.rank == 0], float)
-        interrupted, late = self._processes.largest(reasons)
+        noted, leads = self._signals.noted, self._processes.rank == 0
+        reasons = np.array([noted, noted and self._signals.terminated, is_late and leads], float)
+        interrupted, terminated, late = self._processes.largest(reasons)
         if interrupted:
             self._signals.clear()
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(TERMINATED if terminated else KEYBOARD)
         if late:
             raise OutOfTimeError
 

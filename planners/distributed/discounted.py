@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from dataclasses import replace
 from typing import Any
@@ -34,6 +35,7 @@ from planners.objectives.discounted import (
 from planners.objectives.discounted import (
     Method,
     check_method,
+    keeper_of,
     policy_of,
     terms_of,
 )
@@ -133,11 +135,13 @@ def _solve(
     if entry.draws:
         arguments["rng"] = np.random.default_rng(request.seed)
     callback = common_callback(processes, request.callback)
+    solver = entry.solver(engine, **arguments)
+    keeper = keeper_of(request, engine, terms.budget, options, solver)
     run: Run | None = None
     try:
-        with interruptible():
+        with interruptible(), keeper or contextlib.nullcontext():
             run = iterate(
-                entry.solver(engine, **arguments),
+                solver,
                 start,
                 terms.certifier,
                 terms.budget,
@@ -145,6 +149,7 @@ def _solve(
                 defines_values=normal_end is not None,
                 certify_every=request.certify == "every",
                 callback=callback,
+                keeper=keeper,
             )
             return _result(name, request, terms.lowered, engine, run, clock)
     except KeyboardInterrupt:
@@ -213,7 +218,7 @@ def _result(
         num_sweeps=run.num_sweeps,
         num_updates=run.num_updates,
         num_certificate_sweeps=run.num_certificate_sweeps,
-        seconds=clock.seconds(),
+        seconds=run.seconds_before + clock.seconds(),
         history=run.history,
         allowance=run.check.certificate.allowance,
         labels=run.labels,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from aggmaze.layouts.layout import Layout
 from planners.engine import Parts
 from planners.objective import Discounted
-from planners.result import KEYBOARD, History, NotSolvedError, SolveResult, Status
+from planners.result import KEYBOARD, TERMINATED, History, NotSolvedError, SolveResult, Status
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,7 @@ class PartResult:
         """
         if self.success:
             return self
-        if self.message == KEYBOARD:
+        if self.message.startswith((KEYBOARD, TERMINATED)):
             raise KeyboardInterrupt
         raise NotSolvedError(self)
 
