@@ -74,6 +74,9 @@ class MazeRows:
         else:
             raise WholeOnlyError(f"{options.recipe!r} makes mazes as a whole only")
 
+    def __reduce__(self) -> tuple[type[MazeRows], tuple[tuple[int, ...], MazeOptions]]:
+        return MazeRows, (self.grid.shape, self._options)
+
     def __repr__(self) -> str:
         return f"MazeRows({self.grid!r}, {self._options.recipe!r}, p={self.p:g})"
 
