@@ -22,6 +22,7 @@ from planners.distributed.krylov import (
     ModifiedOptions,
     PolicyIterationOptions,
     make_modified,
+    reads_tables,
 )
 from planners.distributed.processes import Processes, world
 from planners.distributed.result import PartResult
@@ -125,7 +126,13 @@ def _solve(
     clock = CommonClock(processes, signals, request.time_limit)
     num_threads = request.num_threads or 1
     engine = part_engine(
-        model, objective.gamma, processes, num_threads, clock.check, signals.raise_noted
+        model,
+        objective.gamma,
+        processes,
+        num_threads,
+        clock.check,
+        signals.raise_noted,
+        with_tables=reads_tables(options),
     )
     start = processes.together(lambda: _start(engine, request.V0))
     entry = METHODS[name]

@@ -112,6 +112,18 @@ def make_modified(engine: PartEngine, options: ModifiedOptions) -> Solver:
     return KrylovModified(engine, options.solver)
 
 
+def reads_tables(options: Any) -> bool:
+    """Return whether a method makes matrices of the rows of policies.
+
+    Parameters
+    ----------
+    options : object
+        Of the method.
+    """
+    by_sweeps = isinstance(options, ModifiedOptions) and options.inner_sweeps is not None
+    return isinstance(options, PolicyIterationOptions | ModifiedOptions) and not by_sweeps
+
+
 class _Solved(NamedTuple):
     """What a linear solver returns."""
 

@@ -109,7 +109,7 @@ def ghosts_of(maze: MazeRows, lo: int, hi: int) -> tuple[int, int]:
 
 
 @njit(cache=True, inline="always")
-def _home(sizes, state):
+def home_of(sizes, state):
     """Return where the value of a state lies."""
     place = state - sizes[0]
     if place < 0:
@@ -118,7 +118,7 @@ def _home(sizes, state):
 
 
 @njit(cache=True)
-def _look(stencil, gamma, V, labels, begin, end, coords, Q, open_moves):
+def look(stencil, gamma, V, labels, begin, end, coords, Q, open_moves):
     """Write what the moves of a piece of the cells from ``begin`` on are worth; return its size.
 
     Parameters
@@ -177,7 +177,7 @@ def _look(stencil, gamma, V, labels, begin, end, coords, Q, open_moves):
             continue
         axis = move // 2
         away = strides[axis] if move % 2 == 1 else -strides[axis]
-        home = _home(sizes, state + away)
+        home = home_of(sizes, state + away)
         into_goal = state + away == goal
         if terrain:
             low, high = heights[here : here + size], heights[here + away : here + away + size]
@@ -199,8 +199,8 @@ def _look(stencil, gamma, V, labels, begin, end, coords, Q, open_moves):
 
 
 @njit(cache=True, inline="always")
-def _room(stencil):
-    """Return the arrays that `_look` writes to."""
+def room_of(stencil):
+    """Return the arrays that `look` writes to."""
     num_dims = len(stencil.shape)
     return (
         np.empty(num_dims, dtype=np.int64),
@@ -251,12 +251,12 @@ def sweep(stencil, gamma, V, out, actions, lo, hi):
     chosen, every = stencil.chosen, stencil.every
     reverses = _reverses(chosen)
     is_terrain = len(stencil.heights) > 0
-    coords, Q, open_moves = _room(stencil)
+    coords, Q, open_moves = room_of(stencil)
     sums = np.empty((3, _PIECE))
     extremes = NOTHING_SEEN
     begin = lo
     while begin < hi:
-        size = _look(stencil, gamma, V, None, begin, hi, coords, Q, open_moves)
+        size = look(stencil, gamma, V, None, begin, hi, coords, Q, open_moves)
         old, new = V[begin : begin + size], out[begin : begin + size]
         if reverses:
             for i in range(size):
@@ -328,10 +328,10 @@ def aggregated(stencil, gamma, states, W, labels, out):
     """Write the backups of the listed states under aggregation."""
     chosen, every = stencil.chosen, stencil.every
     reverses = _reverses(chosen)
-    coords, Q, open_moves = _room(stencil)
+    coords, Q, open_moves = room_of(stencil)
     for j in range(len(states)):
         s = states[j]
-        _look(stencil, gamma, W, labels, s, s + 1, coords, Q, open_moves)
+        look(stencil, gamma, W, labels, s, s + 1, coords, Q, open_moves)
         value, _ = _backup(Q, open_moves, reverses, chosen, every, 0)
         out[j] = value
 
@@ -341,11 +341,11 @@ def policy_sweep(stencil, gamma, policy, V, out, lo, hi):
     """Write the backups by a policy; ``policy`` is of the slab's own states."""
     chosen, every = stencil.chosen, stencil.every
     slips = every.max() > 0.0
-    coords, Q, open_moves = _room(stencil)
+    coords, Q, open_moves = room_of(stencil)
     extremes = NOTHING_SEEN
     begin = lo
     while begin < hi:
-        size = _look(stencil, gamma, V, None, begin, hi, coords, Q, open_moves)
+        size = look(stencil, gamma, V, None, begin, hi, coords, Q, open_moves)
         for i in range(size):
             s = begin + i
             a = policy[s]
@@ -377,10 +377,10 @@ def _actions(Q, open_moves, chosen, every, i, values):
 def q_values(stencil, gamma, V, values, lo, hi):
     """Write the value of each action."""
     chosen, every = stencil.chosen, stencil.every
-    coords, Q, open_moves = _room(stencil)
+    coords, Q, open_moves = room_of(stencil)
     begin = lo
     while begin < hi:
-        size = _look(stencil, gamma, V, None, begin, hi, coords, Q, open_moves)
+        size = look(stencil, gamma, V, None, begin, hi, coords, Q, open_moves)
         for i in range(size):
             if _actions(Q, open_moves, chosen, every, i, values[begin + i]) == 0:
                 values[begin + i] = 0.0
@@ -392,12 +392,12 @@ def clear_actions(stencil, gamma, V, slack, policy, lo, hi):
     """Write the best actions, -1 where others are within ``slack``; return the number of these."""
     chosen, every = stencil.chosen, stencil.every
     reverses = _reverses(chosen)
-    coords, Q, open_moves = _room(stencil)
+    coords, Q, open_moves = room_of(stencil)
     values = np.empty(len(Q))
     unclear = 0
     begin = lo
     while begin < hi:
-        size = _look(stencil, gamma, V, None, begin, hi, coords, Q, open_moves)
+        size = look(stencil, gamma, V, None, begin, hi, coords, Q, open_moves)
         for i in range(size):
             if reverses:
                 _actions(Q, open_moves, chosen, every, i, values)
@@ -423,13 +423,13 @@ def clear_actions(stencil, gamma, V, slack, policy, lo, hi):
 @njit(cache=True, nogil=True)
 def largest_cost(stencil, lo, hi):
     """Return the largest size of the cost of an available move."""
-    coords, Q, open_moves = _room(stencil)
+    coords, Q, open_moves = room_of(stencil)
     # Worth nothing wherever they lead, moves are worth their costs.
     nothing = np.zeros(stencil.sizes[1] + max(len(stencil.heights), len(stencil.passages)))
     largest = 0.0
     begin = lo
     while begin < hi:
-        size = _look(stencil, 0.0, nothing, None, begin, hi, coords, Q, open_moves)
+        size = look(stencil, 0.0, nothing, None, begin, hi, coords, Q, open_moves)
         for m in range(len(Q)):
             for i in range(size):
                 cost = abs(Q[m, i])

@@ -30,7 +30,11 @@ def garnet(num_states: int, num_actions: int, branching: int, seed: int, ends: i
     following[rows_of_ends] = (rows_of_ends // num_actions)[:, np.newaxis]
     costs[terminal] = 0.0
     matrix = sp.csr_array(
-        (shares.reshape(-1), following.reshape(-1), np.arange(0, num_rows * branching + 1, branching)),
+        (
+            shares.reshape(-1),
+            following.reshape(-1),
+            np.arange(0, num_rows * branching + 1, branching),
+        ),
         shape=(num_rows, num_states),
     )
     matrix.sum_duplicates()

@@ -138,8 +138,9 @@ def check_evaluations(checks: Checks, folder: Path) -> None:
     truths = {}
     for name in cases.EVALUATED:
         model = cases.MODELS[name][0]()
-        truths[name] = model, planners.solve(
-            model, gamma=cases.GAMMA, method="value_iteration", tol=1e-12
+        truths[name] = (
+            model,
+            planners.solve(model, gamma=cases.GAMMA, method="value_iteration", tol=1e-12),
         )
     for size in SIZES:
         found = sides(size, "evaluations", folder)

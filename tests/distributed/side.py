@@ -168,7 +168,9 @@ def ends(processes: Processes) -> dict[str, Any]:
     found["one callback"] = ended(
         callback=(lambda p: p.iteration == 7) if processes.rank == last else None
     )
-    found["limit"] = ended(time_limit=0.3, tol=1e-9)
+    found["limit"] = ended(
+        time_limit=0.3, tol=1e-12, method="adaptive_aggregation", num_iterations=10**8
+    )
     return found
 
 
