@@ -43,8 +43,18 @@ PCS = {"none": "none", "jacobi": "jacobi", "block_jacobi": "bjacobi", "gamg": "g
 _FAR, _MOST_ROUNDS, _MOST_STEPS = 1e-10, 8, 2000
 # The same of a round of the modified method: the steps of the first, and of any.
 _NEAR, _FIRST_STEPS = 0.1, 10
+# A linear solver that does not halve its residual in so many steps is given up.
+_PATIENCE = 50
 # Plain sweeps of the first rescue.
 _PLAIN = 4
+_PREFIX = "aggmaze_"
+# Multigrid for matrices that are far from symmetric: the usual smoothers look for the spectrum of a
+# symmetric one.  What the user says by PETSC_OPTIONS goes before it.
+_GAMG = {
+    "mg_levels_ksp_type": "richardson",
+    "mg_levels_pc_type": "sor",
+    "pc_gamg_agg_nsmooths": 0,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,10 +181,15 @@ class _Equations:
         matrix.setValuesCOO(values, addv=PETSc.InsertMode.INSERT)
         self._matrix = matrix
         self._ksp = PETSc.KSP().create(comm=processes.comm)
-        self._ksp.setOptionsPrefix("aggmaze_")
+        self._ksp.setOptionsPrefix(_PREFIX)
         self._ksp.setType(KSPS[self._options.ksp])
         self._ksp.getPC().setType(PCS[self._options.pc])
         self._ksp.setOperators(matrix)
+        if self._options.pc == "gamg":
+            options = PETSc.Options(_PREFIX)
+            for name, value in _GAMG.items():
+                if not options.hasName(name):
+                    options[name] = value
         self._ksp.setFromOptions()
 
     def solve(
@@ -190,10 +205,10 @@ class _Equations:
         most_steps : int
         """
         reasons = self._engine.parts.PETSc.KSP.ConvergedReason
-        first = math.inf
+        first = mark = math.inf
 
         def test(ksp: Any, step: int, norm: float) -> int:
-            nonlocal first
+            nonlocal first, mark
             try:
                 self._engine.checkpoint()
             except BaseException as failure:
@@ -205,7 +220,11 @@ class _Equations:
             first = norm if step == 0 else first
             if norm <= reduction * first:
                 return int(reasons.CONVERGED_RTOL)
-            return int(reasons.CONVERGED_ITS if step >= most_steps else reasons.ITERATING)
+            is_stuck = False
+            if step % _PATIENCE == 0:
+                is_stuck, mark = norm > 0.5 * mark, norm
+            ends = is_stuck or step >= most_steps
+            return int(reasons.CONVERGED_ITS if ends else reasons.ITERATING)
 
         b, x = self._matrix.createVecs()
         try:

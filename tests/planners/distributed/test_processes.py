@@ -25,10 +25,12 @@ MODEL = MoveMDP([[0], [0]], [[np.inf], [1.0]])
 def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let petsc4py be missing, also where it is installed."""
 
-    def find(name: str, usual: Any = importlib.import_module) -> Any:
+    usual = importlib.import_module
+
+    def find(name: str, package: str | None = None) -> Any:
         if name.startswith(("petsc4py", "mpi4py")):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name.split(".")[0])
-        return usual(name)
+        return usual(name, package)
 
     monkeypatch.setattr(processes.importlib, "import_module", find)
     processes.world.cache_clear()
