@@ -29,6 +29,7 @@ from aggmaze.models.tabular import TabularMDP
 
 if _TYPE_CHECKING:
     from aggmaze.cells.discretize import Discretization, discretize
+    from aggmaze.envs.by_rows import model_by_rows
     from aggmaze.envs.cartpole import DiscretizedCartPoleEnv
     from aggmaze.envs.discretized import (
         DiscretizedAcrobotEnv,
@@ -40,12 +41,15 @@ if _TYPE_CHECKING:
     from aggmaze.exploration.exploring import TabularizeError, TabularizeProgress
     from aggmaze.exploration.tabularized import Tabularized, tabularize
     from aggmaze.grid_worlds import GridWorldRules, grid_world_model
+    from aggmaze.maze_rows import MazeRows
+    from aggmaze.models.row_models import MoveBlock, as_row_model
     from aggmaze.wrappers.discretized import Discretized
     from aggmaze.wrappers.discretized_cartpole import DiscretizedCartPole
 else:
     # Neither who makes mazes nor who plans in a model waits for what others need.
     _LATER = {
         "cells.discretize": ("Discretization", "discretize"),
+        "envs.by_rows": ("model_by_rows",),
         "envs.cartpole": ("DiscretizedCartPoleEnv",),
         "envs.discretized": (
             "DiscretizedAcrobotEnv",
@@ -57,6 +61,8 @@ else:
         "exploration.exploring": ("TabularizeError", "TabularizeProgress"),
         "exploration.tabularized": ("Tabularized", "tabularize"),
         "grid_worlds": ("GridWorldRules", "grid_world_model"),
+        "maze_rows": ("MazeRows",),
+        "models.row_models": ("MoveBlock", "as_row_model"),
         "wrappers.discretized": ("Discretized",),
         "wrappers.discretized_cartpole": ("DiscretizedCartPole",),
     }
@@ -83,6 +89,8 @@ __all__ = [
     "GridWorldRules",
     "KingGrid",
     "Layout",
+    "MazeRows",
+    "MoveBlock",
     "MoveMDP",
     "NDMazeEnv",
     "ReadyLayout",
@@ -94,11 +102,13 @@ __all__ = [
     "TabularizeProgress",
     "Tabularized",
     "TerrainMazeEnv",
+    "as_row_model",
     "discretize",
     "grid_world_model",
     "layout_from_text",
     "layout_to_text",
     "load_model",
+    "model_by_rows",
     "ready_layout",
     "save_model",
     "tabularize",

@@ -6,14 +6,16 @@ import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 MAX_DIMENSIONS = 8
-# Successors are stored as int32 throughout.
+# Successors are stored as int32 in every table.
 MAX_STATES = 2**31 - 1
+# What 64 bits count with room for a step beyond either end.
+_MOST_VAST_STATES = 2**62
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,11 @@ class Grid:
 
     shape: tuple[int, ...]
 
+    _most_states: ClassVar[int] = MAX_STATES
+    _why_no_more: ClassVar[str] = (
+        f"at most {MAX_STATES} fit; aggmaze.model_by_rows makes larger mazes block by block"
+    )
+
     def __init__(self, shape: Iterable[int]) -> None:
         if not isinstance(shape, Iterable):
             raise TypeError(f"shape must be a sequence of integers such as (20, 20), got {shape!r}")
@@ -58,8 +65,8 @@ class Grid:
                 raise ValueError(
                     f"shape must be at least 1 along every axis, got {n} on axis {axis} of {sizes}"
                 )
-        if (total := _product(sizes)) > MAX_STATES:
-            raise ValueError(f"shape {sizes} has {total} positions, at most {MAX_STATES} fit")
+        if (total := _product(sizes)) > self._most_states:
+            raise ValueError(f"shape {sizes} has {total} positions, {self._why_no_more}")
         object.__setattr__(self, "shape", sizes)
 
     @property
@@ -207,6 +214,24 @@ class Grid:
     def _face(self, axis: int, end: int) -> tuple[slice | int, ...]:
         """Return the index of the positions at one end of an axis."""
         return (*(slice(None),) * axis, end, *(slice(None),) * (self.num_dims - axis - 1))
+
+
+@dataclass(frozen=True, init=False)
+class VastGrid(Grid):
+    """A grid of as many positions as 64 bits count, 2**62 at most: too many for a table.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        As of a `Grid`.
+    """
+
+    _most_states: ClassVar[int] = _MOST_VAST_STATES
+    _why_no_more: ClassVar[str] = "at most 2**62 can be numbered"
+
+    def neighbours(self) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """Refuse: nobody holds a table of all positions."""
+        raise TypeError(f"a grid {self.shape} made for blocks has no table of all neighbours")
 
 
 @dataclass(frozen=True, init=False)

@@ -29,7 +29,8 @@ def check_memory(needed_bytes: int, what: str) -> None:
     available = available_memory()
     if available is not None and needed_bytes > available:
         raise MemoryError(
-            f"{what} need {_size(needed_bytes)}, {_size(available)} of memory is available"
+            f"{what} need {size_in_words(needed_bytes)}, {size_in_words(available)} of memory is "
+            "available"
         )
 
 
@@ -92,7 +93,7 @@ def _free_in_group(folder: Path, most: str, used: str) -> int | None:
     return max(0, limit - usage + reclaimable)
 
 
-def _size(count: int) -> str:
+def size_in_words(count: int) -> str:
     """Format a number of bytes, as 3.2 GB."""
     size, units = float(count), ["bytes", "kB", "MB", "GB", "TB", "PB"]
     while size >= 1000 and len(units) > 1:

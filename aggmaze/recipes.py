@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,11 @@ from aggmaze.checks import (
     check_share,
 )
 from aggmaze.grid import Grid
+from aggmaze.layouts.height_rules import HEIGHT_RULES, HeightRule
 from aggmaze.layouts.heights import check_terrain, heights
 from aggmaze.layouts.layout import Layout, open_passages, position
+from aggmaze.layouts.passage_rules import PASSAGE_RULES, PassageRule, passage_rule, unpacked
+from aggmaze.layouts.rule import WholeOnlyError
 from aggmaze.layouts.spanning_tree import GENERATORS, open_loops
 from aggmaze.models.moves import MoveMDP
 
@@ -35,15 +38,44 @@ STARTS = ("corner", "uniform")
 #: One of `STARTS`, or coordinates.
 Start = str | Sequence[int]
 
-TerrainCost = Callable[[NDArray[np.float64], float], NDArray[np.float64]]
-# From the climb H(next) - H(here) and the step cost, the cost of a move, in the place of the climb.
-TERRAIN_COSTS: dict[str, TerrainCost] = {
-    "shifted": lambda climb, step_cost: np.add(climb, step_cost, out=climb),
-    "difference": lambda climb, step_cost: climb,
-    "climb": lambda climb, step_cost: np.add(
-        np.maximum(climb, 0.0, out=climb), step_cost, out=climb
-    ),
+
+class TerrainCost(NamedTuple):
+    """What a move costs that climbs H(next) - H(here): the climb or more, and a step's cost or not.
+
+    Parameters
+    ----------
+    least_climb : float
+        What is counted in the place of a climb that is less.
+    with_step : bool
+        Whether ``step_cost`` is added.
+    """
+
+    least_climb: float
+    with_step: bool
+
+
+TERRAIN_COSTS = {
+    "shifted": TerrainCost(-math.inf, True),
+    "difference": TerrainCost(-math.inf, False),
+    "climb": TerrainCost(0.0, True),
 }
+
+
+class CostTerms(NamedTuple):
+    """What prices a move: ``max(climb, least_climb) + step``; into the goal as it says there.
+
+    Parameters
+    ----------
+    least_climb, step : float
+    goal_reward : float
+        What a move into the goal costs less than it would, or less than 0 unless ``adds``.
+    adds : bool
+    """
+
+    least_climb: float
+    step: float
+    goal_reward: float
+    adds: bool
 
 
 class Recipe(Protocol):
@@ -81,6 +113,21 @@ class Recipe(Protocol):
             Where each move leads.
         """
 
+    @property
+    def terms(self) -> CostTerms:
+        """What prices a move."""
+
+    def prices(self, costs: NDArray[np.float64], into_goal: Any) -> NDArray[np.float64]:
+        """Write the costs of moves, shape (B, 2 D), over how far they climb, and return them.
+
+        Parameters
+        ----------
+        costs : ndarray of float, shape (B, 2 D)
+            H(next) - H(here); anything where there are no heights.
+        into_goal : index
+            Which of the moves lead into the goal.
+        """
+
 
 @dataclass(frozen=True)
 class StandardRecipe:
@@ -92,7 +139,7 @@ class StandardRecipe:
     goal_reward: float = 1.0
 
     def __post_init__(self) -> None:
-        check_choice("generator", self.generator, GENERATORS)
+        check_choice("generator", self.generator, (*GENERATORS, *PASSAGE_RULES))
         check_share("loops", self.loops)
         check_finite("step_cost", self.step_cost)
         check_finite("goal_reward", self.goal_reward)
@@ -104,10 +151,33 @@ class StandardRecipe:
 
     def layout(self, grid: Grid, rng: np.random.Generator) -> Layout:
         """Draw a maze."""
+        if self.generator in PASSAGE_RULES:
+            rule = self.passage_rule(grid, rng)
+            return Layout(grid, unpacked(rule.passages(0, grid.num_states), grid.num_dims))
         passages = GENERATORS[self.generator](grid, rng)
         if self.loops:
             passages = open_loops(grid, passages, self.loops, rng)
         return Layout(grid, passages)
+
+    def passage_rule(self, grid: Grid, rng: np.random.Generator) -> PassageRule:
+        """Return what tells the passages of any block of cells alone.
+
+        Parameters
+        ----------
+        grid : Grid
+        rng : numpy.random.Generator
+
+        Raises
+        ------
+        WholeOnlyError
+            If the generator makes mazes as a whole only.
+        """
+        if self.generator not in PASSAGE_RULES:
+            raise WholeOnlyError(
+                f"generator={self.generator!r} makes a maze as a whole only; by rows there are "
+                f"{', '.join(PASSAGE_RULES)}"
+            )
+        return passage_rule(grid, self.generator, self.loops, rng)
 
     def complete(self, plan: Layout, rng: np.random.Generator) -> Layout:
         """Return the layout as it is."""
@@ -115,8 +185,24 @@ class StandardRecipe:
 
     def move_costs(self, layout: Layout, successors: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the cost of each move, shape (S, 2 D)."""
-        costs = np.full(successors.shape, float(self.step_cost))
-        costs[_moves_into(layout.goal, successors)] = -float(self.goal_reward)
+        return self.prices(np.empty(successors.shape), _moves_into(layout.goal, successors))
+
+    @property
+    def terms(self) -> CostTerms:
+        """What prices a move, none of which climbs."""
+        return CostTerms(0.0, float(self.step_cost), float(self.goal_reward), False)
+
+    def prices(self, costs: NDArray[np.float64], into_goal: Any) -> NDArray[np.float64]:
+        """Write the costs of moves, shape (B, 2 D), over whatever is there, and return them.
+
+        Parameters
+        ----------
+        costs : ndarray of float, shape (B, 2 D)
+        into_goal : index
+            Which of the moves lead into the goal.
+        """
+        costs.fill(self.terms.step)
+        costs[into_goal] = -self.terms.goal_reward
         return costs
 
 
@@ -154,13 +240,56 @@ class TerrainRecipe:
             return plan
         return replace(plan, heights=heights(plan.grid, self.terrain, self.smoothness, rng))
 
+    def height_rule(self, grid: Grid, rng: np.random.Generator) -> HeightRule:
+        """Return what tells the heights of any block of cells alone.
+
+        Parameters
+        ----------
+        grid : Grid
+        rng : numpy.random.Generator
+
+        Raises
+        ------
+        WholeOnlyError
+            If the terrain is made as a whole only.
+        """
+        if self.terrain not in HEIGHT_RULES:
+            raise WholeOnlyError(
+                f"terrain={self.terrain!r} is made as a whole only; by rows there are "
+                f"{', '.join(HEIGHT_RULES)}"
+            )
+        return HEIGHT_RULES[self.terrain](grid, self.smoothness, rng)
+
     def move_costs(self, layout: Layout, successors: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the cost of each move, shape (S, 2 D)."""
         assert layout.heights is not None
         costs = layout.heights[successors]
         costs -= layout.heights[:, np.newaxis]
-        costs = TERRAIN_COSTS[self.cost](costs, float(self.step_cost))
-        costs[_moves_into(layout.goal, successors)] -= float(self.goal_reward)
+        return self.prices(costs, _moves_into(layout.goal, successors))
+
+    @property
+    def terms(self) -> CostTerms:
+        """What prices a move."""
+        kind = TERRAIN_COSTS[self.cost]
+        # The zero whose sum with any number is that number, the other zero too.
+        step = float(self.step_cost) if kind.with_step else -0.0
+        return CostTerms(kind.least_climb, step, float(self.goal_reward), True)
+
+    def prices(self, costs: NDArray[np.float64], into_goal: Any) -> NDArray[np.float64]:
+        """Write the costs of moves, shape (B, 2 D), over how far they climb, and return them.
+
+        Parameters
+        ----------
+        costs : ndarray of float, shape (B, 2 D)
+            H(next) - H(here).
+        into_goal : index
+            Which of the moves lead into the goal.
+        """
+        least_climb, step, goal_reward, _ = self.terms
+        if least_climb > -math.inf:
+            np.maximum(costs, least_climb, out=costs)
+        costs += step
+        costs[into_goal] -= goal_reward
         return costs
 
 
@@ -289,24 +418,44 @@ def start_distribution(
     if not candidates.any():
         raise ValueError(f"shape {grid.shape} has no free position beside the goal")
     initial = np.zeros(grid.num_states)
-    if isinstance(start, str) and start == "uniform":
+    state = start_state(grid, goal, start)
+    if state is None:
         initial[candidates] = 1.0 / np.count_nonzero(candidates)
         return initial
-    if isinstance(start, str):
-        state = _opposite_corner(grid, goal)
-        if not candidates[state]:
-            raise ValueError(
-                f"start='corner' is the position {_point(grid, state)}, which is blocked; "
-                "give start=(x, y, ...) or start='uniform', or mark a start in the text"
-            )
-    else:
-        state = position("start", grid, start)
-        if state == goal:
-            raise ValueError(f"start={_point(grid, state)} is the goal: nothing to walk")
-        if not candidates[state]:
-            raise ValueError(f"start={_point(grid, state)} is blocked")
+    if not candidates[state] and isinstance(start, str):
+        raise ValueError(
+            f"start='corner' is the position {_point(grid, state)}, which is blocked; "
+            "give start=(x, y, ...) or start='uniform', or mark a start in the text"
+        )
+    if not candidates[state]:
+        raise ValueError(f"start={_point(grid, state)} is blocked")
     initial[state] = 1.0
     return initial
+
+
+def start_state(grid: Grid, goal: int, start: Start) -> int | None:
+    """Return the state where every episode starts; None where that is drawn.
+
+    Parameters
+    ----------
+    grid : Grid
+    goal : int
+    start : {"corner", "uniform"} or sequence of int
+        As for `start_distribution`.
+
+    Raises
+    ------
+    ValueError
+        If it is the goal, or not on the grid.
+    """
+    if isinstance(start, str):
+        if grid.num_states == 1:
+            raise ValueError(f"shape {grid.shape} has no free position beside the goal")
+        return None if start == "uniform" else _opposite_corner(grid, goal)
+    state = position("start", grid, start)
+    if state == goal:
+        raise ValueError(f"start={_point(grid, state)} is the goal: nothing to walk")
+    return state
 
 
 def _opposite_corner(grid: Grid, goal: int) -> int:

@@ -14,6 +14,7 @@ from aggmaze.later import importing_later as _importing_later
 from planners.adapters import as_model
 from planners.advice import with_regret, with_shaping
 from planners.arrival import Arrival, ArrivalProgress, arrival
+from planners.checkpoint import Checkpoint
 from planners.comparison import ComparedRun, Comparison, compare
 from planners.evaluation import evaluate
 from planners.normalize import normalized
@@ -36,6 +37,7 @@ __all__ = [
     "Arrival",
     "ArrivalProgress",
     "AverageCost",
+    "Checkpoint",
     "ComparedRun",
     "Comparison",
     "Discounted",

@@ -21,7 +21,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -189,6 +189,38 @@ def aggregate_by_value(
     return Aggregation(codes, kept, num_codes, totals[kept], midpoints, counts, shares)
 
 
+def aggregation_of_codes(
+    codes: NDArray[np.int32],
+    num_codes: int,
+    midpoints: NDArray[np.float64],
+    *,
+    num_threads: int = 1,
+    parts: Parts = WHOLE,
+) -> Aggregation:
+    """Return the partition that codes tell, to go on with one that was kept.
+
+    Parameters
+    ----------
+    codes : ndarray of int32, shape (S,)
+        Those of an `Aggregation`, which may have been cut into other parts.
+    num_codes : int
+    midpoints : ndarray of float, shape (K,)
+    num_threads : int
+    parts : Parts
+        The processes that share the states.
+    """
+    # Bins of width 1 from 0 on hold one code each.
+    found = aggregate_by_value(
+        codes.astype(np.float64),
+        1.0,
+        extremes=(0.0, float(num_codes)),
+        out=codes,
+        num_threads=num_threads,
+        parts=parts,
+    )
+    return replace(found, midpoints=midpoints)
+
+
 def representatives(
     aggregation: Aggregation, rng: np.random.Generator, num_draws: int
 ) -> Iterator[NDArray[np.int64]]:
@@ -208,8 +240,10 @@ def representatives(
     ------
     ndarray of int64, shape (K,)
     """
-    most = max(_DRAWS_PER_STATE * len(aggregation.codes), _LEAST_DRAWS)
-    at_once = max(1, most // aggregation.num_megastates)
+    # In every process as many, also where one holds a state more than another.
+    num_parts = 1 if aggregation._shares is None else aggregation._shares.parts.size
+    num_held = int(aggregation.sizes.sum()) // num_parts
+    at_once = max(1, max(_DRAWS_PER_STATE * num_held, _LEAST_DRAWS) // aggregation.num_megastates)
     while num_draws > 0:
         count = min(num_draws, at_once)
         uniforms = rng.random((count, aggregation.num_megastates))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from aggmaze.arrays import readonly
 from aggmaze.models.model import TableModel
 from aggmaze.models.moves import MoveMDP
-from aggmaze.models.tabular import TabularMDP
+from aggmaze.models.tabular import RowSums
 from planners.engine import WHOLE, LocalEngine, Parts, Reading, Sweep
 from planners.kernels import compiling, moves, sparse
 from planners.kernels.pieces import IN_ORDER, UNIT_ROUNDOFF, row_rounding
@@ -49,22 +49,44 @@ def no_limit() -> None:
     """Let every loop go on."""
 
 
-class _CompiledEngine:
-    """An engine by the kernels of a layout; `planners.engine.Engine` says what its methods take."""
+class CompiledEngine:
+    """An engine by the kernels of a layout; `planners.engine.Engine` says what its methods take.
+
+    Its tables may have the rows of some states only: those that ``terminal`` tells of.  What is
+    different then is in the methods of an underscore.
+
+    Parameters
+    ----------
+    model : TabularMDP, MoveMDP, or what else has the sizes of one
+    gamma : float
+    num_threads : int
+    kernels : module
+        `planners.kernels.moves` or `planners.kernels.sparse`.
+    tables : Moves or Outcomes
+    terminal : ndarray of bool, shape (S,)
+        Of the states whose rows the tables have.
+    work : int
+        Outcomes that a sweep reads.
+    checkpoint : callable
+    """
+
+    # Of the actions of a greedy policy.
+    _policy_type: type[np.signedinteger[Any]] = np.int64
 
     def __init__(
         self,
-        model: TableModel,
+        model: Any,
         gamma: float,
         num_threads: int,
         kernels: ModuleType,
         tables: Tables,
+        terminal: NDArray[np.bool_],
         work: int,
         checkpoint: Callable[[], None],
     ) -> None:
         self.model = model
-        self.num_states = model.num_states
-        self.terminal = model.terminal
+        self.num_states: int = model.num_states
+        self.terminal = terminal
         self.parts: Parts = WHOLE
         self.gamma = gamma
         self.num_threads = num_threads
@@ -97,7 +119,8 @@ class _CompiledEngine:
         actions: NDArray[np.int32] | None = None,
     ) -> Sweep:
         """Write TV into ``out``."""
-        return self._sweep(self._kernels.sweep, self._read_tables, V, out, actions, image=out)
+        near = self._near(V)
+        return self._sweep(self._kernels.sweep, self._read_tables, near, out, actions, image=out)
 
     def read(
         self, V: NDArray[np.float64], out: NDArray[np.float64]
@@ -123,7 +146,8 @@ class _CompiledEngine:
         self, policy: NDArray[np.int32], V: NDArray[np.float64], out: NDArray[np.float64]
     ) -> Sweep:
         """Write the backups by the policy into ``out``."""
-        return self._sweep(self._kernels.policy_sweep, self._read_tables, policy, V, out)
+        near = self._near(V)
+        return self._sweep(self._kernels.policy_sweep, self._read_tables, policy, near, out)
 
     def aggregated(
         self,
@@ -137,8 +161,8 @@ class _CompiledEngine:
 
     def q_values(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the value of each action, shape (S, A)."""
-        Q = np.empty((self.model.num_states, self.model.num_actions))
-        self._over_states(self._kernels.q_values, self._read_tables, self.gamma, V, Q)
+        Q = np.empty((len(self.terminal), self.model.num_actions))
+        self._over_states(self._kernels.q_values, self._read_tables, self.gamma, self._near(V), Q)
         return Q
 
     def greedy(
@@ -150,19 +174,23 @@ class _CompiledEngine:
         reading: Reading | None = None,
     ) -> NDArray[np.int64]:
         """Return the policy that is greedy within ``slack``."""
-        common = self._read_tables, self.gamma, V
+        common = self._read_tables, self.gamma, self._near(V)
         if reading is None:
-            policy = np.empty(self.model.num_states, dtype=np.int64)
+            policy = np.empty(len(self.terminal), dtype=self._policy_type)
             unclear = sum(self._over_states(self._kernels.clear_actions, *common, slack, policy))
         else:
             policy = reading.actions.astype(np.int64)
             has_choice = ~(reading.margins > slack)
             policy[has_choice] = -1
             unclear = np.count_nonzero(has_choice)
-        if unclear:
-            margins = slack, tie
-            self._over_states(self._kernels.greedy, *common, distances(), margins, policy)
+        if self._sum(unclear):
+            steps = self._distances(distances)
+            self._pick(self._near(V), steps, (slack, tie), policy)
         return policy
+
+    def rounding(self, max_value: float) -> float:
+        """Bound the rounding error of a backup."""
+        raise NotImplementedError
 
     def sup_norm(self, vector: NDArray[np.float64]) -> float:
         """Return the largest size of an entry."""
@@ -179,41 +207,85 @@ class _CompiledEngine:
         *arguments: Any,
         image: NDArray[np.float64] | None = None,
     ) -> Sweep:
-        return joined(self._over_states(kernel, tables, self.gamma, *arguments), image)
+        return self._joined(self._over_states(kernel, tables, self.gamma, *arguments), image)
+
+    def _near(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the values that rows read: those of the states, and behind them of others."""
+        return V
+
+    def _distances(self, distances: Callable[[], NDArray[np.int32]]) -> NDArray[np.int32]:
+        """Return the distances that rows read, in the order of `_near`."""
+        return distances()
+
+    def _pick(
+        self,
+        near: NDArray[np.float64],
+        steps: NDArray[np.int32],
+        margins: tuple[float, float],
+        policy: NDArray[Any],
+    ) -> None:
+        """Write an action where the policy has none; both vectors are in the order of `_near`."""
+        kernel = self._kernels.greedy
+        self._over_states(kernel, self._read_tables, self.gamma, near, steps, margins, policy)
+
+    def _joined(
+        self,
+        extremes: Sequence[tuple[float, float, float, float]],
+        image: NDArray[np.float64] | None,
+    ) -> Sweep:
+        """Return what a sweep saw, of what kernels saw in its blocks."""
+        return joined(extremes, image)
+
+    def _sum(self, count: int) -> int:
+        """Return a count of the states as that of all."""
+        return count
 
     def _over_states(self, kernel: Callable[..., Any], *arguments: Any) -> list[Any]:
         self.checkpoint()
         return over_blocks(
             lambda lo, hi: kernel(*arguments, lo, hi),
-            self.model.num_states,
+            len(self.terminal),
             self.num_threads,
             self.work,
         )
 
 
-class MoveEngine(_CompiledEngine):
-    """Engine of a `MoveMDP`."""
+class MoveEngine(CompiledEngine):
+    """Engine of a `MoveMDP`, by its tables or those of some of its states.
+
+    Parameters
+    ----------
+    model : MoveMDP, or what else has its sizes and its ``p``
+    gamma : float
+    num_threads : int
+    checkpoint : callable
+    tables : Moves, optional
+        Those of the model by default.
+    terminal : ndarray of bool, shape (S,), optional
+        Of the states whose rows the tables have; those of the model by default.
+    """
 
     tables: Moves
 
     def __init__(
         self,
-        model: MoveMDP,
+        model: Any,
         gamma: float,
         num_threads: int,
         checkpoint: Callable[[], None] = no_limit,
-        costs: NDArray[np.float64] | None = None,
+        tables: Moves | None = None,
+        terminal: NDArray[np.bool_] | None = None,
     ) -> None:
-        tables = moves_of(model, costs)
+        tables = moves_of(model) if tables is None else tables
+        terminal = model.terminal if terminal is None else terminal
         work = tables.successors.size
-        super().__init__(model, gamma, num_threads, moves, tables, work, checkpoint)
+        super().__init__(model, gamma, num_threads, moves, tables, terminal, work, checkpoint)
         self.max_cost = float(max(self._over_states(moves.largest_cost, tables)))
-        self._slips = model.p < 1.0
-        self._relative_rounding = 2 * (model.num_actions + 10) * UNIT_ROUNDOFF
+        self._take_rounding(model.p, model.num_actions)
         self._by_vectors = (
             self.work >= LEAST_VECTOR_WORK
             and model.num_actions <= moves.MOST_MOVES
-            and bool(model.slip_weights[0].min() >= 0.0)
+            and bool(tables.chosen.min() >= 0.0)
         )
 
     def sweep(
@@ -225,7 +297,8 @@ class MoveEngine(_CompiledEngine):
         """Write TV into ``out``."""
         if not self._by_vectors:
             return super().sweep(V, out, actions)
-        return self._sweep(moves.vector_sweep, self._flat_tables, V, out, actions, image=out)
+        near = self._near(V)
+        return self._sweep(moves.vector_sweep, self._flat_tables, near, out, actions, image=out)
 
     @cached_property
     def _flat_tables(self) -> FlatMoves:
@@ -246,6 +319,11 @@ class MoveEngine(_CompiledEngine):
         )
         return tables._replace(windows=readonly(tables.windows))
 
+    def _take_rounding(self, p: float, num_moves: int) -> None:
+        """Take note of what `rounding` depends on."""
+        self._slips = p < 1.0
+        self._relative_rounding = 2 * (num_moves + 10) * UNIT_ROUNDOFF
+
     def rounding(self, max_value: float) -> float:
         """Bound the rounding error of a backup.
 
@@ -261,23 +339,38 @@ class MoveEngine(_CompiledEngine):
         return rounding_of(self._relative_rounding, size, max_value)
 
 
-class SparseEngine(_CompiledEngine):
-    """Engine of a `TabularMDP`."""
+class SparseEngine(CompiledEngine):
+    """Engine of a `TabularMDP`, by its tables or those of some of its states.
+
+    Parameters
+    ----------
+    model : TabularMDP, or what else has its sizes
+    gamma : float
+    num_threads : int
+    checkpoint : callable
+    tables : Outcomes, optional
+        Those of the model by default.
+    row_sums : RowSums, optional
+        Of the tables; those of the model by default.
+    """
 
     def __init__(
         self,
-        model: TabularMDP,
+        model: Any,
         gamma: float,
         num_threads: int,
         checkpoint: Callable[[], None] = no_limit,
-        costs: NDArray[np.float64] | None = None,
+        tables: Outcomes | None = None,
+        row_sums: RowSums | None = None,
     ) -> None:
-        tables = outcomes_of(model, costs)
+        tables = outcomes_of(model) if tables is None else tables
         work = int(tables.indptr[-1])
-        super().__init__(model, gamma, num_threads, sparse, tables, work, checkpoint)
+        super().__init__(
+            model, gamma, num_threads, sparse, tables, tables.terminal, work, checkpoint
+        )
         self._read_tables: Outcomes = unsigned(tables)
         self.max_cost = float(max(self._over_states(sparse.largest_cost, self._read_tables)))
-        error, self.most_left, longest = model.row_sums
+        error, self.most_left, longest = row_sums or model.row_sums
         self.row_error = error + (longest + 4) * UNIT_ROUNDOFF
         self._relative_rounding = row_rounding(longest)
 
@@ -380,6 +473,7 @@ def local_engine(
         Read in place of the model's ``costs``, or ``move_costs``, at each backup: its owner may
         write to it in between.  The size of costs is taken once.
     """
+    common = model, gamma, num_threads, checkpoint
     if isinstance(model, MoveMDP):
-        return MoveEngine(model, gamma, num_threads, checkpoint, costs)
-    return SparseEngine(model, gamma, num_threads, checkpoint, costs)
+        return MoveEngine(*common, moves_of(model, costs))
+    return SparseEngine(*common, outcomes_of(model, costs))

@@ -289,6 +289,14 @@ class Engine(Protocol):
         """Return how many flags are set."""
 
 
+class PolicyEngine(Engine, Protocol):
+    """An engine that knows what a sweep by a policy takes."""
+
+    @property
+    def policy_work(self) -> int:
+        """Outcomes that a sweep by a policy reads."""
+
+
 class LocalEngine(Engine, Protocol):
     """An engine of one process, with its tables for those who follow a policy through them."""
 

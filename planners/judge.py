@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.models.events import EventMDP
+from aggmaze.models.moves import MoveMDP
+from aggmaze.models.tabular import TabularMDP
 from planners.budget import Budget
 from planners.certificate import Certificate, Certifier, Check
 from planners.engine import Engine
@@ -52,6 +53,8 @@ class Run:
     num_iterations, num_sweeps, num_updates, num_certificate_sweeps : int
     labels : ndarray of int, shape (S,), optional
     history : History
+    seconds_before : float
+        Taken before the run was gone on with from a checkpoint.
     """
 
     V: NDArray[np.float64]
@@ -66,6 +69,7 @@ class Run:
     num_certificate_sweeps: int
     labels: NDArray[np.int32] | None
     history: History
+    seconds_before: float = 0.0
 
 
 class Whole(NamedTuple):
@@ -137,6 +141,27 @@ class Judge:
         # Updates when something was last known of V.
         self._updates_known = 0
         self._next_closing = _FIRST_CLOSING
+
+    def state(self) -> dict[str, Any]:
+        """Return what was learned of the run so far, as numbers."""
+        return {
+            "num_sweeps": self.num_sweeps,
+            "updates_known": self._updates_known,
+            "next_closing": self._next_closing,
+            "floor": self._floor.state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on with a run of which that was learned.
+
+        Parameters
+        ----------
+        state : dict
+        """
+        self.num_sweeps = state["num_sweeps"]
+        self._updates_known = state["updates_known"]
+        self._next_closing = state["next_closing"]
+        self._floor.restore(state["floor"])
 
     def claim(self, step: Step, out: NDArray[np.float64]) -> Certificate | None:
         """Return what the step's own sweep says of the new V, if it made that V.
@@ -234,9 +259,10 @@ class Judge:
             How the run is about to end.
         """
         engine = self._certifier.engine
-        whole_model = engine.parts.size == 1 and self._num_states <= MOST_STATES
-        # What an `EventMDP` has in no more states may be too much for a table.
-        if not (self._recentres and whole_model) or isinstance(engine.model, EventMDP):
+        # What an `EventMDP` has in no more states may be too much for a table; and a model by rows
+        # is treated alike by one process and by several.
+        has_table = engine.parts.size == 1 and isinstance(engine.model, MoveMDP | TabularMDP)
+        if not (self._recentres and has_table and self._num_states <= MOST_STATES):
             return False
         if end is None:
             return whole.num_sweeps >= self._next_closing
@@ -413,6 +439,14 @@ class _Floor:
         self._before = self._least = math.inf
         self._count = 0
         self._first_size: float | None = None
+
+    def state(self) -> list[float | None]:
+        """Return what was taken note of."""
+        return [self._before, self._least, self._count, self._first_size]
+
+    def restore(self, state: list[Any]) -> None:
+        """Go on from there."""
+        self._before, self._least, self._count, self._first_size = state
 
     def reached(
         self, width: float, bound: float, allowance: float, size: float, extent: float

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +91,20 @@ class NoisyBackups:
         if self._is_fresh:
             self._draw(states)
         self._engine.aggregated(states, W, labels, out)
+
+    def state(self) -> dict[str, Any]:
+        """Return where the draws are, which is all that later backups depend on."""
+        return dict(self._rng.bit_generator.state)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Draw from there on.
+
+        Parameters
+        ----------
+        state : dict
+            Of the noise of the same model, sigma and seed.
+        """
+        self._rng.bit_generator.state = state
 
     def _draw(self, rows: Rows) -> None:
         costs = self._costs[rows]

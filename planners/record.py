@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,8 @@ class Progress:
     bound : float
         What the iteration itself says of the error of ``values``; NaN where it says nothing.  The
         bound of the result is computed anew from its values.
+    resumed_at : int
+        The iteration of the checkpoint from which the run was gone on with; 0 where there was none.
     """
 
     iteration: int
@@ -42,6 +45,7 @@ class Progress:
     bound: float
     _values: Callable[[], NDArray[np.float64]] = field(repr=False)
     _labels: Callable[[], NDArray[np.int32]] | None = field(default=None, repr=False)
+    resumed_at: int = 0
 
     @property
     def phase(self) -> str:
@@ -67,14 +71,44 @@ class Progress:
 
 Callback = Callable[[Progress], object]
 
+Row = tuple[int, int, float, int, float, float]
+#: A row in a table of numpy.
+ROW = np.dtype(
+    [
+        ("iteration", "<i8"),
+        ("num_updates", "<i8"),
+        ("seconds", "<f8"),
+        ("num_megastates", "<i8"),
+        ("residual", "<f8"),
+        ("bound", "<f8"),
+    ]
+)
+
+
+class Mark(NamedTuple):
+    """What was noted up to some iteration, while more is added."""
+
+    rows: list[Row]
+    num_rows: int
+    last: Row
+    stride: int
+
+    def table(self) -> NDArray[np.void]:
+        """Return the rows as they were."""
+        table = np.array(self.rows[: self.num_rows], dtype=ROW)
+        if self.num_rows and table[-1]["iteration"] == self.last[0]:
+            table[-1] = self.last
+        return table
+
 
 class Record:
     """Grows the history; beyond `_MOST_ROWS` every second row is dropped, again and again."""
 
     def __init__(self) -> None:
-        self._rows: list[tuple[int, int, float, int, float, float]] = []
+        self._rows: list[Row] = []
         self._stride = 1
-        self._last: tuple[int, int, float, int, float, float] = (0, 0, 0.0, 0, math.nan, math.nan)
+        self._resumed_at = 0
+        self._last: Row = (0, 0, 0.0, 0, math.nan, math.nan)
 
     @property
     def seconds(self) -> float:
@@ -109,7 +143,8 @@ class Record:
         self._last = (iteration, num_updates, seconds, num_megastates, residual, bound)
         if (iteration - 1) % self._stride == 0:
             if len(self._rows) == _MOST_ROWS:
-                del self._rows[1::2]
+                # A new list: a `mark` may hold the old one.
+                self._rows = self._rows[::2]
                 self._stride *= 2
             if (iteration - 1) % self._stride == 0:
                 self._rows.append(self._last)
@@ -140,7 +175,29 @@ class Record:
         labels : callable, optional
             Returns the last mega-states.
         """
-        return Progress(*self._last, values, labels)
+        return Progress(*self._last, values, labels, self._resumed_at)
+
+    def mark(self) -> Mark:
+        """Return what is noted so far, without a copy of it."""
+        return Mark(self._rows, len(self._rows), self._last, self._stride)
+
+    def restore(self, rows: NDArray[np.void], last: Any, stride: int) -> None:
+        """Go on with what was noted.
+
+        Parameters
+        ----------
+        rows : ndarray of `ROW`
+            What `Mark.table` returned.
+        last : list
+            The last row.
+        stride : int
+        """
+        self._rows = rows.tolist()
+        self._last = tuple(last)
+        self._stride = stride
+        self._resumed_at = self._last[0]
+        if self._rows and self._rows[-1][0] == self._last[0]:
+            self._rows[-1] = self._last
 
     def history(self, num_iterations: int) -> History:
         """Return the rows up to an iteration, the last one in any case."""

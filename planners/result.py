@@ -44,8 +44,8 @@ class Status(StrEnum):
         return self in (Status.CONVERGED, Status.COMPLETED)
 
 
-#: Message of a run that Ctrl-C ended.
-KEYBOARD = "interrupted from the keyboard"
+#: How the message of a run begins that Ctrl-C, or a scheduler, ended.
+KEYBOARD, TERMINATED = "interrupted from the keyboard", "terminated by SIGTERM"
 
 
 class NotSolvedError(RuntimeError):
@@ -53,18 +53,18 @@ class NotSolvedError(RuntimeError):
 
     Parameters
     ----------
-    result : SolveResult
+    result : SolveResult, or the part of one that a process has
         What there is.
     """
 
-    def __init__(self, result: SolveResult) -> None:
+    def __init__(self, result: Any) -> None:
         super().__init__(
             f"{result.method} did not reach what was asked for ({result.status}: "
             f"{result.message}); its values are within {result.bound:.3g} of the optimum"
         )
         self.result = result
 
-    def __reduce__(self) -> tuple[type[NotSolvedError], tuple[SolveResult]]:
+    def __reduce__(self) -> tuple[type[NotSolvedError], tuple[Any]]:
         return type(self), (self.result,)
 
 
@@ -310,7 +310,7 @@ class SolveResult:
         """
         if self.success:
             return self
-        if self.message == KEYBOARD:
+        if self.message.startswith((KEYBOARD, TERMINATED)):
             raise KeyboardInterrupt
         raise NotSolvedError(self)
 

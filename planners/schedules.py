@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,9 +161,9 @@ class ShrinkingEpsilon:
 
         Parameters
         ----------
-        residuals : sequence of float, length num_global
-            Range of the residual at each sweep of the phase, with 0 in it where there are terminal
-            states.
+        residuals : sequence of float
+            Range of the residual at the sweeps of the phase, with 0 in it where there are terminal
+            states: at all of them, or at the first and the last.
         span : float
             ``max V - min V``.
         """
@@ -177,6 +177,25 @@ class ShrinkingEpsilon:
         # Nothing is left to gain, or to tell apart.
         idle = not (0.0 < width < math.inf and span > 0.0)
         return None if self._ended or idle else width
+
+    def state(self) -> dict[str, Any]:
+        """Return what is known of the cycles so far."""
+        return {
+            "num_cuts": self._num_cuts,
+            "last_residual": self._last_residual,
+            "ended": self._ended,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from there.
+
+        Parameters
+        ----------
+        state : dict
+        """
+        self._num_cuts, self._last_residual, self._ended = (
+            state[name] for name in ("num_cuts", "last_residual", "ended")
+        )
 
     def _fall(self, residuals: Sequence[float]) -> float:
         if self._num_global == 1 or not residuals[0] > 0.0:

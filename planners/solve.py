@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from numpy.typing import ArrayLike
 
+from aggmaze.checks import check_choice
+from planners.checkpoint import Checkpoint
 from planners.kernels.compiling import interruptible
 from planners.maps import map_of
 from planners.objective import (
@@ -26,7 +29,13 @@ from planners.objectives.total_cost import solve_total_cost
 from planners.record import Callback
 from planners.result import SolveResult
 
+if TYPE_CHECKING:
+    from planners.distributed.result import PartResult
+
 __all__ = ["AUTO", "DEFAULT_TOL", "METHODS", "Method", "check_limits", "check_method", "solve"]
+
+#: Where a model is solved: in this process, or in all that ``mpiexec`` started.
+LOCAL, PETSC = "local", "petsc"
 
 _ANSWERS: dict[type, Callable[[Any, Any, Request], SolveResult]] = {
     Discounted: solve_discounted,
@@ -34,6 +43,39 @@ _ANSWERS: dict[type, Callable[[Any, Any, Request], SolveResult]] = {
     FiniteHorizon: solve_finite_horizon,
     AverageCost: solve_average_cost,
 }
+
+
+@overload
+def solve(
+    model_or_env: Any,
+    *,
+    gamma: float | None = None,
+    objective: Objective | None = None,
+    method: str = AUTO,
+    tol: float | None = None,
+    atol: float | None = None,
+    num_iterations: int | None = None,
+    num_updates: int | None = None,
+    time_limit: float | None = None,
+    V0: ArrayLike | None = None,
+    seed: int = 0,
+    num_threads: int | None = None,
+    certify: str = "final",
+    callback: Callback | None = None,
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    engine: Literal["local"] | None = None,
+    **options: Any,
+) -> SolveResult: ...
+
+
+@overload
+def solve(model_or_env: Any, *, engine: Literal["petsc"], **arguments: Any) -> PartResult: ...
+
+
+@overload
+def solve(
+    model_or_env: Any, *, engine: str | None = None, **arguments: Any
+) -> SolveResult | PartResult: ...
 
 
 @interruptible()
@@ -53,8 +95,10 @@ def solve(
     num_threads: int | None = None,
     certify: str = "final",
     callback: Callback | None = None,
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    engine: str | None = None,
     **options: Any,
-) -> SolveResult:
+) -> SolveResult | PartResult:
     """Plan: compute costs-to-go, a policy, and how far they can be from the optimum.
 
     What is asked is said by ``gamma`` or by ``objective``: discounted costs, total costs until the
@@ -100,11 +144,26 @@ def solve(
         iteration is none itself).
     callback : callable, optional
         Called with a `Progress` after each iteration; a true value returned stops the run.
+    checkpoint : path-like or Checkpoint, optional
+        A folder that keeps a run of discounted costs, written every ten minutes (a `Checkpoint`
+        says otherwise), at the end, and on Ctrl-C and SIGTERM, which ends the run as Ctrl-C does.
+        The same call goes on from what the folder holds: with the sweeps of `value_iteration` and
+        `gauss_seidel` and with both aggregation methods it returns what a run would have returned
+        that nothing had stopped, bit for bit, and ``seconds`` are those of all calls together; the
+        other methods begin anew from the V that was reached.  Tolerance, limits and the number of
+        threads may be others; a folder of another run is refused.
+    engine : {"local", "petsc"}, optional
+        Where: in this process, by default, or in all that ``mpiexec`` started, each with a part of
+        the states, by PETSc and MPI (docs/distributed.md).  Those have discounted costs, by
+        `value_iteration` (which "auto" stands for there), `adaptive_aggregation`,
+        `modified_policy_iteration` and `policy_iteration`, also of models by rows
+        (`aggmaze.model_by_rows`), which none of them holds whole.  All make the same call.
     **options
         Of the method, as the options class of its row in `METHODS` describes them; the methods that
         are not listed take none:
 
-        - ``modified_policy_iteration``: ``inner_sweeps``
+        - ``modified_policy_iteration``: ``inner_sweeps``; with ``engine="petsc"`` also ``ksp`` and
+          ``pc``, as `policy_iteration` takes them there
         - ``multilevel_policy_iteration``: ``start``, ``num_sweeps``
         - ``forest_policy_iteration``: ``start``, ``num_sweeps``
         - ``basin_aggregation``: ``num_retraced``
@@ -114,7 +173,7 @@ def solve(
 
     Returns
     -------
-    SolveResult
+    SolveResult, or a `PartResult` with ``engine="petsc"``
 
     Raises
     ------
@@ -124,8 +183,16 @@ def solve(
     TypeError
         For an option that the method does not take, a source without a model, or if nothing is
         asked.
+    OSError
+        If the folder for checkpoints cannot be written to, or there is no room.
+
+    Warns
+    -----
+    UserWarning
+        If a checkpoint could not be written; the one before stays, and the run goes on.
     """
     asked = as_objective(gamma, objective)
+    check_engine(engine, asked)
     request = Request(
         method=method,
         tol=tol,
@@ -138,7 +205,38 @@ def solve(
         num_threads=num_threads,
         certify=certify,
         callback=callback,
+        checkpoint=checkpoint,
         options=options,
     )
-    result = _ANSWERS[type(asked)](model_or_env, asked, request)
+    if request.checkpoint is not None and not isinstance(asked, Discounted):
+        raise ValueError(f"checkpoint is for discounted costs, and {asked} is asked for")
+    if engine == PETSC and isinstance(asked, Discounted):
+        # PETSc and MPI are for those who ask for them.
+        from planners.distributed.discounted import solve_in_parts
+
+        result: Any = solve_in_parts(model_or_env, asked, request)
+    else:
+        result = _ANSWERS[type(asked)](model_or_env, asked, request)
     return replace(result, layout=map_of(model_or_env))
+
+
+def check_engine(engine: str | None, objective: Objective) -> None:
+    """Refuse an engine that there is not, or not for an objective.
+
+    Parameters
+    ----------
+    engine : str or None
+    objective : Objective
+
+    Raises
+    ------
+    ValueError
+    """
+    if engine is None:
+        return
+    check_choice("engine", engine, (LOCAL, PETSC))
+    if engine == PETSC and not isinstance(objective, Discounted):
+        raise ValueError(
+            f'engine="petsc" solves for discounted costs, gamma below 1, and {objective} is asked '
+            'for; engine="local" has the others'
+        )

@@ -179,12 +179,23 @@ def make_plan(
             )
         marked = None if start is None else tuple(read.grid.coords(start).tolist())
         return Plan(read.grid, read, marked)
+    check_num_dims(grid, num_dims)
+    return Plan(grid)
+
+
+def check_num_dims(grid: Grid, num_dims: int | None) -> None:
+    """Refuse a grid of another number of axes than those asked for, if there are any.
+
+    Parameters
+    ----------
+    grid : Grid
+    num_dims : int, optional
+    """
     if num_dims is not None and grid.num_dims != num_dims:
         raise ValueError(
             f"shape must have {num_dims} axes, got {grid.num_dims}: {grid.shape}; NDMaze-v0 takes "
             "1 to 8"
         )
-    return Plan(grid)
 
 
 def refuse_beside_layout(

@@ -164,24 +164,54 @@ class NDMazeEnv(MazeEnv):
         goal: Sequence[int] | None = None,
         render_mode: str | None = None,
     ) -> None:
-        check_choice("kind", kind, _RECIPES)
-        options = {
-            "standard": {"generator": generator, "loops": loops},
-            "terrain": {"terrain": terrain, "smoothness": smoothness, "cost": cost},
-        }
-        for other in options:
-            for name, value in options[other].items():
-                if other != kind and value is not None:
-                    raise ValueError(f"{name}={value!r} goes with kind={other!r}, not {kind!r}")
         refuse_beside_layout(layout, generator=(generator, None), loops=(loops, None))
-        given = {name: value for name, value in options[kind].items() if value is not None}
-        recipe: Recipe = _RECIPES[kind](
+        recipe = nd_recipe(
+            kind=kind,
+            generator=generator,
+            loops=loops,
+            terrain=terrain,
+            smoothness=smoothness,
+            cost=cost,
             step_cost=step_cost,
             goal_reward=goal_reward,
-            **given,  # type: ignore[arg-type]
         )
         super().__init__(
             lambda: make_plan(shape, layout, default_shape=DEFAULT_SHAPE),
             MazeOptions(recipe, layout_seed, p, start, goal, cost_scale),
             render_mode=render_mode,
         )
+
+
+def nd_recipe(
+    *,
+    kind: str,
+    generator: str | None,
+    loops: float | None,
+    terrain: str | None,
+    smoothness: float | None,
+    cost: str | None,
+    step_cost: float,
+    goal_reward: float,
+) -> Recipe:
+    """Return the recipe of either kind, and refuse what goes with the other.
+
+    Parameters
+    ----------
+    kind, generator, loops, terrain, smoothness, cost, step_cost, goal_reward
+        As for NDMaze-v0.
+    """
+    check_choice("kind", kind, _RECIPES)
+    options = {
+        "standard": {"generator": generator, "loops": loops},
+        "terrain": {"terrain": terrain, "smoothness": smoothness, "cost": cost},
+    }
+    for other in options:
+        for name, value in options[other].items():
+            if other != kind and value is not None:
+                raise ValueError(f"{name}={value!r} goes with kind={other!r}, not {kind!r}")
+    given = {name: value for name, value in options[kind].items() if value is not None}
+    return _RECIPES[kind](
+        step_cost=step_cost,
+        goal_reward=goal_reward,
+        **given,  # type: ignore[arg-type]
+    )

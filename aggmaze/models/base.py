@@ -187,7 +187,7 @@ def check_distribution(initial: NDArray[np.float64], naming: Naming = UNNAMED) -
         raise ValueError(f"initial sums to {initial.sum()}, must sum to 1")
 
 
-def check_block(lo: int, hi: int, num_states: int) -> None:
+def check_block(lo: int, hi: int, num_states: int, *, name: str = "rows") -> None:
     """Refuse a block of states that is not within the model, or has none.
 
     Parameters
@@ -195,9 +195,11 @@ def check_block(lo: int, hi: int, num_states: int) -> None:
     lo, hi : int
         First state, and the one behind the last.
     num_states : int
+    name : str
+        What errors call the method that was asked.
     """
     if not 0 <= lo < hi <= num_states:
-        raise ValueError(f"rows({lo}, {hi}) must satisfy 0 <= lo < hi <= {num_states}")
+        raise ValueError(f"{name}({lo}, {hi}) must satisfy 0 <= lo < hi <= {num_states}")
 
 
 def scaled_costs(

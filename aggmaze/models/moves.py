@@ -165,12 +165,7 @@ class MoveMDP(FiniteMDP):
 
         Both have shape (M + 1,): ``Q_m = chosen[n] * q_m + every[n] * sum(q)``.
         """
-        chosen = np.ones(self.num_actions + 1)
-        every = np.zeros(self.num_actions + 1)
-        for n in range(2, self.num_actions + 1):
-            every[n] = (1.0 - self.p) / (n - 1)
-            chosen[n] = self.p - every[n]
-        return readonly(chosen), readonly(every)
+        return slip_weights(self.p, self.num_actions)
 
     @cached_property
     def draw(self) -> Callable[..., tuple[int, float, float]]:
@@ -296,6 +291,26 @@ class MoveMDP(FiniteMDP):
             (probabilities, successors, indptr), shape=(num_rows, self.num_states)
         )
         return Rows(transitions, costs, mask, outcome_costs)
+
+
+def slip_weights(p: float, num_moves: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the weights ``p - b`` of the chosen move and ``b`` of every move, by number available.
+
+    Both have shape (M + 1,): see `MoveMDP.slip_weights`.
+
+    Parameters
+    ----------
+    p : float
+        Probability that the chosen move happens.
+    num_moves : int
+        Number of moves M.
+    """
+    chosen = np.ones(num_moves + 1)
+    every = np.zeros(num_moves + 1)
+    for n in range(2, num_moves + 1):
+        every[n] = (1.0 - p) / (n - 1)
+        chosen[n] = p - every[n]
+    return readonly(chosen), readonly(every)
 
 
 def _any_move(available: NDArray[np.bool_]) -> NDArray[np.bool_]:

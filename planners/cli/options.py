@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from aggmaze.checks import check_choice, check_integer
+from aggmaze.checks import check_choice, check_integer, check_positive
 from aggmaze.env_settings import parse_settings
+from planners.checkpoint import Checkpoint
 from planners.objective import (
     INFINITE,
     AverageCost,
@@ -75,6 +77,30 @@ def check_seed_and_threads(seed: int, num_threads: int | None) -> None:
     check_integer("--seed", seed)
     if num_threads is not None:
         check_integer("--threads", num_threads, least=1)
+
+
+def kept_in(folder: Path | None, every: float | None) -> Checkpoint | None:
+    """Return where a run is kept, None where it is not.
+
+    Parameters
+    ----------
+    folder : Path or None
+    every : float or None
+        Seconds between two checkpoints.
+
+    Raises
+    ------
+    ValueError
+        If it is said how often, and not where.
+    """
+    if folder is None:
+        if every is not None:
+            raise ValueError("--checkpoint-every says how often, and --checkpoint FOLDER where")
+        return None
+    if every is None:
+        return Checkpoint(folder)
+    check_positive("--checkpoint-every", every)
+    return Checkpoint(folder, every_seconds=every)
 
 
 def asked_objective(

@@ -32,6 +32,7 @@ from planners.cli.options import (
     Tol,
     asked_objective,
     check_seed_and_threads,
+    kept_in,
     method_settings,
     number_or_text,
 )
@@ -43,13 +44,23 @@ from planners.objective import AverageCost, Discounted, FiniteHorizon
 from planners.policies import greedy_path
 from planners.result import SolveResult, Status
 from planners.rollout import episode_limit, rollout
-from planners.solve import AUTO, METHODS, check_limits, check_method, solve
+from planners.solve import (
+    AUTO,
+    LOCAL,
+    METHODS,
+    PETSC,
+    check_engine,
+    check_limits,
+    check_method,
+    solve,
+)
 from planners.waiting import Waiting
 
 #: What help ends with.
 EPILOG = (
     "Ends with 0 if the accuracy or budget asked for is met, 1 if it stopped short of the "
-    "accuracy, 2 on bad use, 130 on Ctrl-C (with the best so far)."
+    "accuracy, 2 on bad use, 130 on Ctrl-C (with the best so far), with --checkpoint also on "
+    "SIGTERM."
 )
 
 
@@ -95,6 +106,24 @@ def solve_command(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the method and the episodes.")] = 0,
     num_threads: Threads = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep the run there, also on Ctrl-C and SIGTERM; the same command goes on.",
+        ),
+    ] = None,
+    checkpoint_every: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="How often; every 600 seconds by default."),
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            help=f"{LOCAL}, or {PETSC}: in all processes that mpiexec started, each with a part "
+            "of the states, without episodes."
+        ),
+    ] = LOCAL,
     episodes: Annotated[int, typer.Option(help="Episodes to roll out; 0 for none.")] = 100,
     save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Write the result.")] = None,
     certificate: Annotated[
@@ -119,6 +148,7 @@ def solve_command(
         ("--certificate", certificate, "a certificate"),
     ):
         check_not_source(env_id, name, path, what)
+    kept = kept_in(checkpoint, checkpoint_every)
     if save is not None and save == certificate:
         raise ValueError(f"--save and --certificate are one file, {str(save)!r}")
     options = method_settings(
@@ -134,13 +164,7 @@ def solve_command(
     # Before the environment, which may take long to make.
     asked = asked_objective(gamma, objective_name, horizon, average, dead_ends)
     check_limits(tol, atol, num_iterations, num_updates, time_limit)
-    if isinstance(asked, Discounted):
-        check_method(method, options)
-    env = opened(env_id, settings or [])
-    if image is not None and not isinstance(layout_of(env), aggmaze.Layout):
-        raise ValueError("--image draws mazes: this environment has no layout to draw")
-    model = model_of(env)
-    clock = Clock()
+    check_engine(engine, asked)
     limits: dict[str, Any] = {
         "tol": tol,
         "atol": atol,
@@ -148,6 +172,35 @@ def solve_command(
         "num_updates": num_updates,
         "time_limit": time_limit,
     }
+    if engine == PETSC and isinstance(asked, Discounted):
+        if image is not None:
+            raise ValueError(
+                f"--image needs the whole result: draw it from --save, without {PETSC}"
+            )
+        # PETSc and MPI are for those who ask for them.
+        from planners.cli.parts import solve_parts
+
+        solve_parts(
+            env_id,
+            settings or [],
+            asked,
+            method,
+            options,
+            limits=limits,
+            seed=seed,
+            num_threads=num_threads,
+            checkpoint=kept,
+            save=save,
+            certificate=certificate,
+        )
+        return
+    if isinstance(asked, Discounted):
+        check_method(method, options)
+    env = opened(env_id, settings or [])
+    if image is not None and not isinstance(layout_of(env), aggmaze.Layout):
+        raise ValueError("--image draws mazes: this environment has no layout to draw")
+    model = model_of(env)
+    clock = Clock()
     with ProgressLine(err, "solving", Goal(asked, method, options, **limits)) as line:
         result = solve(
             model,
@@ -156,6 +209,7 @@ def solve_command(
             seed=seed,
             num_threads=num_threads,
             callback=line.show,
+            checkpoint=kept,
             **limits,
             **options,
         )

@@ -144,7 +144,8 @@ def vector_sweep(moves, gamma, V, out, actions, lo, hi):
     """Do what `sweep` does, several states at a time, with `FlatMoves`.
 
     The same values bit for bit, written so that the compiler takes eight states (or four, or two)
-    by one instruction.  No weight of ``chosen`` may be negative.
+    by one instruction.  No weight of ``chosen`` may be negative.  V may go on behind the states of
+    the tables: no window leads there.
 
     A few states at a time, the values of their successors go into an array of their own: where a
     move leads equally far in all of them, by copying a piece of V, and the successors need not be
@@ -154,6 +155,7 @@ def vector_sweep(moves, gamma, V, out, actions, lo, hi):
     successors, move_costs, windows = moves.successors, moves.costs, moves.windows
     chosen, every = moves.chosen, moves.every
     num_moves = len(chosen) - 1
+    num_states = len(move_costs) // num_moves
     piece = 32 if num_moves <= 6 else 16
     room = piece + 8  # or all moves of a state would share the last bits of their addresses
     following = np.empty(num_moves * room)
@@ -167,7 +169,7 @@ def vector_sweep(moves, gamma, V, out, actions, lo, hi):
         size = last - first
         costs = move_costs[num_moves * first : num_moves * last]
         block = first // BLOCK
-        if windows[block, 0] < len(V):
+        if windows[block, 0] < num_states:
             for m in range(num_moves):
                 window = V[first + windows[block, m] : last + windows[block, m]]
                 copied = following[m * room : m * room + size]

@@ -129,7 +129,7 @@ def outcomes_of(model: TabularMDP, costs: NDArray[np.float64] | None = None) -> 
     if tables is None:
         matrix = model.transitions
         num_rows = np.empty(model.num_states, dtype=np.int32)
-        _count_rows(readonly(model.action_mask), num_rows)
+        count_rows(readonly(model.action_mask), num_rows)
         tables = Outcomes(
             readonly(matrix.indptr.astype(np.int64, copy=False)),
             readonly(matrix.indices.astype(np.int32, copy=False)),
@@ -148,8 +148,8 @@ _outcomes: weakref.WeakKeyDictionary[TabularMDP, Outcomes] = weakref.WeakKeyDict
 
 
 @njit(cache=True, nogil=True)
-def _count_rows(mask, num_rows):
-    """Write how many rows of each state there are up to its last available action."""
+def count_rows(mask, num_rows):
+    """Write how many rows of each state there are up to its last available action, shape (S,)."""
     num_states, num_actions = mask.shape
     for s in range(num_states):
         count = num_actions

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -18,8 +19,10 @@ from planners.adapters import as_model
 from planners.auto import choose
 from planners.budget import Budget, Clock
 from planners.certificate import LARGEST_START, Certifier
+from planners.checkpoint import Keeper
 from planners.engine import Engine
 from planners.event_engine import make_engine
+from planners.fingerprints import fact, model_key
 from planners.iterate import iterate
 from planners.judge import Run
 from planners.kernels.compiling import interruptible
@@ -29,6 +32,7 @@ from planners.objective import Discounted
 from planners.objectives.request import AUTO, DEFAULT_TOL, Request
 from planners.policies import greedy_policy, model_values
 from planners.result import KEYBOARD, SolveResult, Status
+from planners.signals import Terminations
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
 from planners.solvers.auto_policy_iteration import AutoPolicyIteration
 from planners.solvers.base import Solver
@@ -140,14 +144,9 @@ def solve_discounted(model_or_env: Any, objective: Discounted, request: Request)
     objective : Discounted
     request : Request
     """
-    gamma, method, certify, callback = (
-        objective.gamma,
-        request.method,
-        request.certify,
-        request.callback,
-    )
-    tol, atol, time_limit = request.tol, request.atol, request.time_limit
-    num_iterations, num_updates, V0 = request.num_iterations, request.num_updates, request.V0
+    gamma, method = objective.gamma, request.method
+    certify, callback = request.certify, request.callback
+    tol, time_limit, V0 = request.tol, request.time_limit, request.V0
     # Before the model, which may take long to check.
     method_options = check_method(method, request.options)
     if isinstance(model_or_env, EventMDP) and method != AUTO:
@@ -166,21 +165,8 @@ def solve_discounted(model_or_env: Any, objective: Discounted, request: Request)
     normal_end = entry.num_iterations(method_options)
     start = np.zeros(model.num_states) if V0 is None else model_values(model, V0, "V0")
     engine = make_engine(model, gamma, check_num_threads(request.num_threads), clock.check)
-    certifier = Certifier(engine)
-    _check_size(engine, start)
-    lowered = ""
-    if num_iterations is None and num_updates is None:
-        num_iterations = normal_end
-        if num_iterations is None and tol is None and atol is None:
-            tol = certifier.attainable(DEFAULT_TOL)
-            if tol > DEFAULT_TOL:
-                lowered = (
-                    f"; tol = {tol:.1e}, since float64 cannot certify the default tol of "
-                    f"{DEFAULT_TOL:g} here"
-                )
-    budget = Budget(tol, atol, num_iterations, num_updates, time_limit)
-    if budget.has_tolerance:
-        certifier.check_attainable(budget.tol if budget.atol is None else None)
+    terms = terms_of(engine, request, normal_end, start)
+    certifier, budget = terms.certifier, terms.budget
     make_solver = _solver_for(method, model)
     if reason and make_solver is ModifiedPolicyIteration:
         make_solver, arguments = AutoPolicyIteration, {"tol": budget.tol or DEFAULT_TOL}
@@ -189,9 +175,10 @@ def solve_discounted(model_or_env: Any, objective: Discounted, request: Request)
         if unseen and is_small(engine):
             make_solver = SmallPolicyIteration
     solver = make_solver(engine, **arguments)
+    keeper = keeper_of(request, engine, budget, method_options, solver)
     run: Run | None = None
     try:
-        with interruptible():
+        with interruptible(), _kept(keeper):
             run = iterate(
                 solver,
                 start,
@@ -201,16 +188,92 @@ def solve_discounted(model_or_env: Any, objective: Discounted, request: Request)
                 defines_values=normal_end is not None,
                 certify_every=certify == "every",
                 callback=callback,
+                keeper=keeper,
             )
             if isinstance(solver, AutoPolicyIteration | SmallPolicyIteration) and solver.reason:
                 method, reason = solver.method, f"{reason}; {solver.reason}"
-            return _result(method, reason, lowered, engine, run, clock)
+            return _result(method, reason, terms.lowered, engine, run, clock)
     except KeyboardInterrupt:
         if run is None:
             raise
         # What was found is not lost for the policy that is read off it.
         interrupted = replace(run, status=Status.INTERRUPTED, message=KEYBOARD)
         return _result(method, reason, "", engine, interrupted, clock)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """When a run of discounted costs ends, and who certifies it.
+
+    Parameters
+    ----------
+    certifier : Certifier
+    budget : Budget
+    lowered : str
+        What a message says of a default accuracy that cannot be certified.
+    """
+
+    certifier: Certifier
+    budget: Budget
+    lowered: str
+
+
+def terms_of(
+    engine: Engine, request: Request, normal_end: int | None, start: NDArray[np.float64]
+) -> Terms:
+    """Return when a run ends, and refuse what cannot be reached or held.
+
+    Parameters
+    ----------
+    engine : Engine
+    request : Request
+    normal_end : int, optional
+        Iterations that are the normal end of the method.
+    start : ndarray of float, shape (S,)
+        The first V.
+
+    Raises
+    ------
+    ValueError
+    """
+    certifier = Certifier(engine)
+    _check_size(engine, start)
+    tol, num_iterations, lowered = request.tol, request.num_iterations, ""
+    if num_iterations is None and request.num_updates is None:
+        num_iterations = normal_end
+        if num_iterations is None and tol is None and request.atol is None:
+            tol = certifier.attainable(DEFAULT_TOL)
+            if tol > DEFAULT_TOL:
+                lowered = (
+                    f"; tol = {tol:.1e}, since float64 cannot certify the default tol of "
+                    f"{DEFAULT_TOL:g} here"
+                )
+    budget = Budget(tol, request.atol, num_iterations, request.num_updates, request.time_limit)
+    if budget.has_tolerance:
+        certifier.check_attainable(budget.tol if budget.atol is None else None)
+    return Terms(certifier, budget, lowered)
+
+
+def policy_of(engine: Engine, run: Run) -> tuple[NDArray[np.int64], float]:
+    """Read the policy off the values of a run; return it with what it loses at most.
+
+    Parameters
+    ----------
+    engine : Engine
+    run : Run
+    """
+    gamma, check = engine.gamma, run.check
+    # It is read off V before it was moved to the middle: next to terminal states, which are not
+    # moved, the middle has a larger residual.
+    V = run.V
+    bound = check.bound()
+    rounding = engine.rounding(check.size + bound) if bound < math.inf else 0.0
+    # What of a difference between two actions the bound and rounding leave open: giving it up
+    # for progress costs a policy no more than one bound.
+    slack = (1 - gamma) * run.bound + 2 * rounding if run.bound < math.inf else 0.0
+    policy = greedy_policy(engine, V, slack, tie=2 * rounding, reading=check.reading)
+    # An action within the slack may cost so much more, and be rounded accordingly.
+    return policy, check.policy_bound(slack + engine.rounding(slack))
 
 
 def _result(
@@ -221,25 +284,16 @@ def _result(
     run: Run,
     clock: Clock,
 ) -> SolveResult:
-    """Read the policy off the values, and say what it loses at most."""
-    model, gamma, check = engine.model, engine.gamma, run.check
-    # It is read off V before it was moved to the middle: next to terminal states, which are not
-    # moved, the middle has a larger residual.
-    V = run.V
-    bound = check.bound()
-    rounding = engine.rounding(check.size + bound) if bound < math.inf else 0.0
-    # What of a difference between two actions the bound and rounding leave open: giving it up
-    # for progress costs a policy no more than one bound.
-    slack = (1 - gamma) * run.bound + 2 * rounding if run.bound < math.inf else 0.0
-    policy = greedy_policy(engine, V, slack, tie=2 * rounding, reading=check.reading)
+    """Put a result together."""
+    model, gamma = engine.model, engine.gamma
+    policy, policy_bound = policy_of(engine, run)
     listed = model.num_listed_states
     labels = run.labels
     return SolveResult(
         values=run.values[:listed].copy(),
         policy=policy[:listed].copy(),
         bound=run.bound,
-        # An action within the slack may cost so much more, and be rounded accordingly.
-        policy_bound=check.policy_bound(slack + engine.rounding(slack)),
+        policy_bound=policy_bound,
         status=run.status,
         message=run.message + (lowered if run.status.success else ""),
         method=method,
@@ -249,27 +303,75 @@ def _result(
         num_sweeps=run.num_sweeps,
         num_updates=run.num_updates,
         num_certificate_sweeps=run.num_certificate_sweeps,
-        seconds=clock.seconds(),
+        seconds=run.seconds_before + clock.seconds(),
         history=run.history,
         labels=None if labels is None else labels[:listed].copy(),
         state_names=model.state_names,
         action_names=model.action_names,
         proof={
-            "allowance": np.array([check.certificate.allowance]),
+            "allowance": np.array([run.check.certificate.allowance]),
             "ended": model.terminal[:listed].copy(),
         },
     )
 
 
-def check_method(name: str, options: dict[str, Any]) -> Any:
+def keeper_of(
+    request: Request, engine: Engine, budget: Budget, options: Any, solver: Solver
+) -> Keeper | None:
+    """Return what keeps a run, None where that is not asked for.
+
+    What must be the same in all calls that go on with each other is the model, and all that decides
+    what an iteration does and notes.  Limits and the tolerance may differ, but for whether there is
+    one: that decides which values are certified.
+
+    Parameters
+    ----------
+    request : Request
+    engine : Engine
+    budget : Budget
+    options : object
+        Those of the method, as `check_method` returns them.
+    solver : Solver
+    """
+    if request.checkpoint is None:
+        return None
+    V0 = request.V0
+    identity = {
+        "model": model_key(engine),
+        "gamma": engine.gamma,
+        "method": request.method,
+        **({} if options is None else {name: fact(value) for name, value in vars(options).items()}),
+        "seed": request.seed,
+        "V0": "0" if V0 is None else fact(np.asarray(V0, dtype=np.float64)),
+        "tolerance": "given" if budget.has_tolerance else "not given",
+        "certify": request.certify,
+    }
+    return Keeper(request.checkpoint, identity, engine, solver)
+
+
+@contextlib.contextmanager
+def _kept(keeper: Keeper | None) -> Iterator[None]:
+    """Keep a run, and end it well on SIGTERM, in a block; do nothing where it is not to be kept."""
+    if keeper is None:
+        yield
+    else:
+        with keeper, Terminations():
+            yield
+
+
+def check_method(
+    name: str, options: dict[str, Any], methods: Mapping[str, Method] = METHODS
+) -> Any:
     """Return the options of a method as it takes them, None where it has none.
 
     Parameters
     ----------
     name : str
-        A key of `METHODS`, or "auto".
+        A key of ``methods``, or "auto".
     options : dict
         By their names.
+    methods : mapping of str to Method
+        Those that there are to choose from.
 
     Raises
     ------
@@ -286,11 +388,11 @@ def check_method(name: str, options: dict[str, Any]) -> Any:
             )
         return None
     try:
-        kind = METHODS[name].options
+        kind = methods[name].options
     except (KeyError, TypeError):
         raise ValueError(
-            f"method must be one of {AUTO}, {', '.join(METHODS)}, got {name!r}"
-            f"{did_you_mean(name, METHODS)}"
+            f"method must be one of {AUTO}, {', '.join(methods)}, got {name!r}"
+            f"{did_you_mean(name, methods)}"
         ) from None
     allowed = [] if kind is None else [f.name for f in fields(kind)]
     for option in options:

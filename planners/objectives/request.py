@@ -17,6 +17,7 @@ from aggmaze.checks import (
     shown,
 )
 from planners.budget import Budget
+from planners.checkpoint import as_checkpoint
 from planners.objective import Objective
 from planners.record import Callback
 
@@ -34,7 +35,7 @@ class Request:
     Parameters
     ----------
     method, tol, atol, num_iterations, num_updates, time_limit, V0, seed, num_threads, certify, \
-callback
+callback, checkpoint
         As for `planners.solve`.
     options : dict
         Those of the method, by their names.
@@ -51,6 +52,7 @@ callback
     num_threads: int | None = None
     certify: str = "final"
     callback: Callback | None = None
+    checkpoint: Any = None
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -60,6 +62,7 @@ callback
             object.__setattr__(self, name, None if value is None else float(value))
         check_integer("seed", self.seed)
         check_choice("certify", self.certify, ("final", "every"))
+        object.__setattr__(self, "checkpoint", as_checkpoint(self.checkpoint))
 
     @property
     def has_accuracy(self) -> bool:

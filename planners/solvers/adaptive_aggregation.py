@@ -37,14 +37,19 @@ Processes", Algorithms 1 to 3 and section "Benchmarks and parameters".
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_choice, check_finite, check_integer
-from planners.aggregation import Aggregation, aggregate_by_value, representatives
+from planners.aggregation import (
+    Aggregation,
+    aggregate_by_value,
+    aggregation_of_codes,
+    representatives,
+)
 from planners.engine import Engine, Sweep
 from planners.noise import NOISES, NoisyBackups
 from planners.schedules import (
@@ -55,7 +60,7 @@ from planners.schedules import (
     epsilon_rule,
     step_size_rule,
 )
-from planners.solvers.base import Step
+from planners.solvers.base import State, Step
 
 STEP_INDICES = ("total", "phase")
 
@@ -129,6 +134,8 @@ class AdaptiveAggregationOptions:
 class AdaptiveAggregation:
     """Algorithm 3."""
 
+    by_state: Mapping[str, str] = {"codes": "int32"}
+
     def __init__(
         self, engine: Engine, options: AdaptiveAggregationOptions, rng: np.random.Generator
     ) -> None:
@@ -152,9 +159,10 @@ class AdaptiveAggregation:
         self._cycle = 1
         self._position = 0  # in the cycle
         self._t_sa = 0
-        # Of the values, where they are known, and of the residual at the sweeps of the phase.
+        # Of the values, where they are known, and of the residual at the first and the last sweep
+        # of the phase.
         self._extremes: tuple[float, float] | None = None
-        self._residuals: list[float] = []
+        self._residuals: tuple[float, float] | None = None
         self._aggregation: Aggregation | None = None
         self._labels: Callable[[], NDArray[np.int32]] | None = None
         # Of W, by mega-state and by code.
@@ -162,6 +170,8 @@ class AdaptiveAggregation:
         # Of this phase and the one before, which what was deferred may still be read by.
         self._codes = self._spare_codes = np.empty(0, dtype=np.int32)
         self._representatives: Iterator[NDArray[np.int64]] = iter(())  # of each iteration
+        # Of this phase, how many were taken, and what the generator was like before.
+        self._num_taken, self._before = 0, rng.bit_generator.state
         # What forms the last V, where it has not been formed.
         self._deferred: Callable[[NDArray[np.float64]], None] | None = None
 
@@ -183,7 +193,7 @@ class AdaptiveAggregation:
     def _next_cycle(self) -> None:
         self._cycle += 1
         self._position = 0
-        self._residuals.clear()
+        self._residuals = None
 
     def _form(self, V: NDArray[np.float64]) -> None:
         """Form the last V, if it was deferred."""
@@ -195,7 +205,9 @@ class AdaptiveAggregation:
         self._form(V)
         sweep = (self._noisy or self._engine).sweep(V, out)
         self._extremes = sweep.low, sweep.high
-        self._residuals.append(self._residual_range(sweep))
+        residual = self._residual_range(sweep)
+        first = residual if self._residuals is None else self._residuals[0]
+        self._residuals = first, residual
         # A sweep on noisy costs says nothing of the true ones.
         return Step(self._engine.num_states, sweep if self._noisy is None else None, num_sweeps=1)
 
@@ -220,21 +232,76 @@ class AdaptiveAggregation:
             parts=self._engine.parts,
         )
         self._codes, self._spare_codes = self._spare_codes, self._codes
+        self._num_taken, self._before = 0, self._rng.bit_generator.state
+        self._begin_phase(aggregation, aggregation.midpoints.copy())
+        return True
+
+    def _begin_phase(self, aggregation: Aggregation, W: NDArray[np.float64]) -> None:
+        """Let a phase begin with a partition and a W."""
         self._representatives = representatives(
             aggregation, self._rng, self._options.num_aggregated
         )
         self._aggregation = aggregation
         self._labels = functools.partial(getattr, aggregation, "labels")
-        self._W = aggregation.midpoints.copy()
-        self._spare_W = np.empty_like(self._W)
+        self._W = W
+        self._spare_W = np.empty_like(W)
         self._table = np.zeros(aggregation.num_codes)
-        self._table[aggregation.kept] = self._W
-        return True
+        self._table[aggregation.kept] = W
+
+    def state(self) -> State:
+        """Return where in the cycle it is, the partition and W, and where the draws are."""
+        numbers = {
+            "cycle": self._cycle,
+            "position": self._position,
+            "t_sa": self._t_sa,
+            "extremes": self._extremes,
+            "residuals": self._residuals,
+            "shrinking": self._shrinking.state(),
+            "rng": self._before,
+            "num_taken": self._num_taken,
+            "noise": None if self._noisy is None else self._noisy.state(),
+        }
+        if self._aggregation is None:
+            return State(numbers)
+        numbers["num_codes"] = self._aggregation.num_codes
+        arrays = {"W": self._W, "midpoints": self._aggregation.midpoints}
+        return State(numbers, arrays, {"codes": self._codes})
+
+    def restore(self, state: State) -> Callable[[], NDArray[np.int32]] | None:
+        """Go on from there, with a V that is formed."""
+        numbers = state.numbers
+        self._cycle, self._position, self._t_sa = (
+            numbers[name] for name in ("cycle", "position", "t_sa")
+        )
+        self._extremes, self._residuals = (
+            None if numbers[name] is None else (numbers[name][0], numbers[name][1])
+            for name in ("extremes", "residuals")
+        )
+        self._shrinking.restore(numbers["shrinking"])
+        self._before = self._rng.bit_generator.state = numbers["rng"]
+        if self._noisy is not None:
+            self._noisy.restore(numbers["noise"])
+        if "num_codes" not in numbers:
+            return None
+        self._codes = state.by_state["codes"]
+        aggregation = aggregation_of_codes(
+            self._codes,
+            numbers["num_codes"],
+            state.arrays["midpoints"],
+            num_threads=self._engine.num_threads,
+            parts=self._engine.parts,
+        )
+        self._begin_phase(aggregation, state.arrays["W"])
+        self._num_taken = numbers["num_taken"]
+        for _ in range(self._num_taken):
+            next(self._representatives)
+        return self._labels
 
     def _next_epsilon(self) -> float | None:
         if self._epsilon is not None:
             return self._epsilon(self._cycle)
         assert self._extremes is not None
+        assert self._residuals is not None
         low, high = self._extremes
         return self._shrinking.width(self._residuals, high - low)
 
@@ -247,6 +314,7 @@ class AdaptiveAggregation:
         (self._noisy or self._engine).aggregated(
             next(self._representatives), self._table, self._codes, target
         )
+        self._num_taken += 1
         target *= alpha
         target += (1.0 - alpha) * self._W
         self._W, self._spare_W = target, self._W

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,4 +56,54 @@ class Solver(Protocol):
         V stays as it is: it is what there is to return if the iteration is not finished.  Only
         where the last step was deferred, V is room for what it deferred.  The two arrays change
         places from one step to the next, and are the loop's.
+        """
+
+
+@dataclass(frozen=True)
+class State:
+    """What a solver knows after an iteration, beside V, so that another one can go on from there.
+
+    Its arrays stay as they are until the step after the next.
+
+    Parameters
+    ----------
+    numbers : dict
+        Numbers, texts, and lists and dictionaries of them, in every process the same.
+    arrays : dict of str to ndarray
+        In every process the same, of one axis.
+    by_state : dict of str to ndarray, shape (S,)
+        Those of `Resumable.by_state`, or some of them.
+    """
+
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    by_state: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+
+Labels = Callable[[], NDArray[np.int32]]
+
+
+@runtime_checkable
+class Resumable(Solver, Protocol):
+    """A method that can go on where another run of it stopped, with the same bits from there on."""
+
+    @property
+    def by_state(self) -> Mapping[str, str]:
+        """Arrays with an entry a state that it keeps: their names and data types."""
+
+    def state(self) -> State:
+        """Return what is known after the last step; cheap, as it is asked for after each one."""
+
+    def restore(self, state: State) -> Labels | None:
+        """Go on from there, before the first step.
+
+        Parameters
+        ----------
+        state : State
+            Of a solver of the same model, with the same options.
+
+        Returns
+        -------
+        callable, optional
+            Returns the last mega-state of each state, where there are any.
         """

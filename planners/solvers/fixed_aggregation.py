@@ -22,7 +22,7 @@ Processes", Algorithm 1 and Proposition 1.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +33,7 @@ from aggmaze.checks import check_integer
 from planners.aggregation import Aggregation, representatives
 from planners.engine import Engine
 from planners.schedules import StepSize, step_size_rule
-from planners.solvers.base import Step
+from planners.solvers.base import State, Step
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,6 +74,8 @@ class FixedAggregationOptions:
 class FixedAggregation:
     """Algorithm 1 from the means of the first V."""
 
+    by_state: Mapping[str, str] = {}
+
     def __init__(
         self, engine: Engine, options: FixedAggregationOptions, rng: np.random.Generator
     ) -> None:
@@ -95,6 +97,8 @@ class FixedAggregation:
         # those of many.
         self._num_drawn = -(-model.num_states // len(self._sizes))
         self._representatives: Iterator[NDArray[np.int64]] = iter(())
+        # Of these, how many were taken, and what the generator was like before.
+        self._num_taken, self._before = 0, rng.bit_generator.state
         self._W = self._spare_W = np.empty(0)
 
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
@@ -122,9 +126,29 @@ class FixedAggregation:
         """Return a representative of each mega-state."""
         drawn = next(self._representatives, None)
         if drawn is None:
+            self._num_taken, self._before = 0, self._rng.bit_generator.state
             self._representatives = representatives(self._aggregation, self._rng, self._num_drawn)
             drawn = next(self._representatives)
+        self._num_taken += 1
         return drawn
+
+    def state(self) -> State:
+        """Return W, the step index and where the draws are."""
+        return State(
+            {"t": self._t, "rng": self._before, "num_taken": self._num_taken}, {"W": self._W}
+        )
+
+    def restore(self, state: State) -> Callable[[], NDArray[np.int32]]:
+        """Go on from there."""
+        self._t = state.numbers["t"]
+        self._W = state.arrays["W"]
+        self._spare_W = np.empty_like(self._W)
+        self._before = self._rng.bit_generator.state = state.numbers["rng"]
+        self._representatives = representatives(self._aggregation, self._rng, self._num_drawn)
+        self._num_taken = state.numbers["num_taken"]
+        for _ in range(self._num_taken):
+            next(self._representatives)
+        return self._own_labels
 
     def _expand(self, W: NDArray[np.float64], out: NDArray[np.float64]) -> None:
         """Write V~(W) into ``out``."""

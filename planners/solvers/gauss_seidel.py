@@ -14,23 +14,39 @@ problems" (1971); Bertsekas, "Dynamic Programming and Optimal Control", vol. 2, 
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
 from planners.engine import LocalEngine
-from planners.solvers.base import Step
+from planners.solvers.base import State, Step
 from planners.sweeps.orders import directions, grid_shape
 
 
 class GaussSeidel:
     """Gauss-Seidel value iteration."""
 
+    by_state: Mapping[str, str] = {}
+
     def __init__(self, engine: LocalEngine) -> None:
         self._engine = engine
         self._directions = directions(engine.model, grid_shape(engine.model))
+        self._num_sweeps = 0
 
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Make one sweep."""
         out[:] = V
         sweep = self._engine.gauss_seidel(out, *next(self._directions))
+        self._num_sweeps += 1
         return Step(len(V), sweep, num_sweeps=1)
+
+    def state(self) -> State:
+        """Return how many sweeps there were, which tells the direction of the next."""
+        return State({"num_sweeps": self._num_sweeps})
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self._num_sweeps = state.numbers["num_sweeps"]
+        self._directions = itertools.islice(self._directions, self._num_sweeps, None)

@@ -19,8 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.engine import Sweep
-from planners.event_engine import EventEngine
+from planners.engine import PolicyEngine, Sweep
 from planners.solvers.base import Step
 from planners.solvers.modified_policy_iteration import ModifiedPolicyIterationOptions
 
@@ -35,15 +34,15 @@ _MOST_SWEEPS = 100
 class PolicySweeps:
     """Modified policy iteration by the sweeps of an engine alone."""
 
-    def __init__(self, engine: EventEngine, options: ModifiedPolicyIterationOptions) -> None:
+    def __init__(self, engine: PolicyEngine, options: ModifiedPolicyIterationOptions) -> None:
         self._engine = engine
         self._num_fixed = options.inner_sweeps
         cheaper = engine.work // max(1, engine.policy_work)
         self._most = min(_MOST_SWEEPS, cheaper) if cheaper > 1 else 0
-        self._some_terminal = bool(engine.terminal.any())
-        num_states = engine.num_states
-        self._policy = np.zeros(num_states, dtype=np.int32)
-        self._inner, self._spare = np.empty(num_states), np.empty(num_states)
+        self._some_terminal = engine.count(engine.terminal) > 0
+        num_here = len(engine.terminal)
+        self._policy = np.zeros(num_here, dtype=np.int32)
+        self._inner, self._spare = np.empty(num_here), np.empty(num_here)
         self._last: float | None = None  # range of the last full sweep's residual
         self._left = 0.0  # of what the last sweep by the policy changed
         self._drop = _FIRST_DROP
@@ -59,7 +58,7 @@ class PolicySweeps:
             drop = self._drop / 4 if deeper else 2 * self._drop
             self._drop = min(_MOST_DROP, max(_LEAST_DROP, drop))
         self._last = reached
-        return Step((num_inner + 1) * len(V), sweep, num_sweeps=num_inner + 1)
+        return Step((num_inner + 1) * self._engine.num_states, sweep, num_sweeps=num_inner + 1)
 
     def _evaluate(self, V: NDArray[np.float64], before: float) -> int:
         """Sweep by the policy from V on, and return how often; ``before`` is the range at first."""

@@ -12,15 +12,19 @@ Adaptive State Aggregation Algorithm for Markov Decision Processes", section "Pr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
 from planners.engine import Engine
-from planners.solvers.base import Step
+from planners.solvers.base import State, Step
 
 
 class ValueIteration:
     """Value iteration."""
+
+    by_state: Mapping[str, str] = {}
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -28,3 +32,10 @@ class ValueIteration:
     def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
         """Make one sweep."""
         return Step(self._engine.num_states, self._engine.sweep(V, out), num_sweeps=1)
+
+    def state(self) -> State:
+        """Return what is known beside V: nothing."""
+        return State()
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""

@@ -1,0 +1,237 @@
+"""Discounted costs in several processes: the methods that there are, and the call."""
+
+from __future__ import annotations
+
+import operator
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aggmaze.models.events import EventMDP
+from aggmaze.models.moves import MoveMDP
+from aggmaze.models.row_models import RowModel, as_row_model
+from aggmaze.models.tabular import TabularMDP
+from planners.adapters import as_model
+from planners.distributed.control import CommonClock, Signals, common_callback
+from planners.distributed.engine import PartEngine, part_engine
+from planners.distributed.krylov import (
+    KrylovPolicyIteration,
+    ModifiedOptions,
+    PolicyIterationOptions,
+    make_modified,
+    reads_tables,
+)
+from planners.distributed.processes import Processes, world
+from planners.distributed.result import PartResult
+from planners.iterate import iterate
+from planners.judge import Run
+from planners.kernels.compiling import interruptible
+from planners.objective import Discounted
+from planners.objectives.discounted import (
+    METHODS as ALL_METHODS,
+)
+from planners.objectives.discounted import (
+    Method,
+    check_method,
+    keeper_of,
+    policy_of,
+    terms_of,
+)
+from planners.objectives.request import AUTO, Request
+from planners.result import KEYBOARD, Status
+from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
+from planners.solvers.value_iteration import ValueIteration
+
+METHODS: dict[str, Method] = {
+    "value_iteration": Method(ValueIteration, ALL_METHODS["value_iteration"].summary),
+    "modified_policy_iteration": Method(
+        make_modified,
+        "sweeps, and between them the policy evaluated in part, by sweeps or PETSc's solvers",
+        ModifiedOptions,
+    ),
+    "policy_iteration": Method(
+        KrylovPolicyIteration,
+        "evaluation by PETSc's linear solvers and improvement in turn",
+        PolicyIterationOptions,
+    ),
+    "adaptive_aggregation": Method(
+        AdaptiveAggregation,
+        ALL_METHODS["adaptive_aggregation"].summary,
+        AdaptiveAggregationOptions,
+        draws=True,
+        num_iterations=operator.attrgetter("num_iterations"),
+    ),
+}
+_CHOSEN = "value_iteration"
+_WHY_CHOSEN = "it takes the least memory, and every process does the same work"
+
+
+def solve_in_parts(model_or_env: Any, objective: Discounted, request: Request) -> PartResult:
+    """Return this process's part of costs-to-go and a policy, and how far they can be off.
+
+    Called by all processes, with the same arguments but for the callback.
+
+    Parameters
+    ----------
+    model_or_env
+        What `as_row_model` or `as_model` takes.
+    objective : Discounted
+    request : Request
+    """
+    name, options = check_request(request)
+    processes = world()
+    with Signals() as signals, processes.all_or_none():
+        return _solve(processes, signals, model_or_env, objective, request, name, options)
+
+
+def check_request(request: Request) -> tuple[str, Any]:
+    """Return the method that is asked for, and its options; refuse what has no parts.
+
+    Parameters
+    ----------
+    request : Request
+
+    Raises
+    ------
+    ValueError, TypeError
+    """
+    name = request.method
+    if name in ALL_METHODS and name not in METHODS:
+        raise ValueError(
+            f'{name} does not run with engine="petsc"; methods that do: {", ".join(METHODS)}'
+        )
+    options = check_method(name, request.options, METHODS)
+    if isinstance(options, AdaptiveAggregationOptions) and options.noise_sigma > 0:
+        raise ValueError(
+            f"noise_sigma = {options.noise_sigma!r} needs one process: its draws are an array "
+            "over all states and actions"
+        )
+    return (_CHOSEN, None) if name == AUTO else (name, options)
+
+
+def _solve(
+    processes: Processes,
+    signals: Signals,
+    model_or_env: Any,
+    objective: Discounted,
+    request: Request,
+    name: str,
+    options: Any,
+) -> PartResult:
+    model = processes.together(lambda: _row_model(model_or_env))
+    _check_same(processes, model)
+    clock = CommonClock(processes, signals, request.time_limit)
+    num_threads = request.num_threads or 1
+    engine = part_engine(
+        model,
+        objective.gamma,
+        processes,
+        num_threads,
+        clock.check,
+        signals.raise_noted,
+        with_tables=reads_tables(options),
+    )
+    start = processes.together(lambda: _start(engine, request.V0))
+    entry = METHODS[name]
+    normal_end = entry.num_iterations(options)
+    terms = terms_of(engine, request, normal_end, start)
+    arguments: dict[str, Any] = {} if options is None else {"options": options}
+    if entry.draws:
+        arguments["rng"] = np.random.default_rng(request.seed)
+    solver = entry.solver(engine, **arguments)
+    keeper = keeper_of(request, engine, terms.budget, options, solver)
+    callback = common_callback(processes, request.callback)
+    run: Run | None = None
+    try:
+        with interruptible(), keeper or nullcontext():
+            run = iterate(
+                solver,
+                start,
+                terms.certifier,
+                terms.budget,
+                clock,
+                defines_values=normal_end is not None,
+                certify_every=request.certify == "every",
+                callback=callback,
+                keeper=keeper,
+            )
+            return _result(name, request, terms.lowered, engine, run, clock)
+    except KeyboardInterrupt as error:
+        if run is None:
+            raise
+        # What was found is not lost for the policy that is read off it.
+        interrupted = replace(run, status=Status.INTERRUPTED, message=str(error) or KEYBOARD)
+        return _result(name, request, "", engine, interrupted, clock)
+
+
+def _row_model(source: Any) -> RowModel:
+    """Return a model by rows, made whole where the source is not one."""
+    if isinstance(source, MoveMDP | TabularMDP | EventMDP) or hasattr(type(source), "key"):
+        return as_row_model(source)
+    return as_row_model(as_model(source))
+
+
+def _check_same(processes: Processes, model: RowModel) -> None:
+    """Refuse models that are not even of one size in all processes."""
+    sizes = model.num_states, model.num_actions
+    first = processes.first(sizes)
+
+    def compare() -> None:
+        if sizes != first:
+            raise ValueError(
+                f"process {processes.rank} has a model of {sizes[0]:,} states and {sizes[1]} "
+                f"actions, the first process one of {first[0]:,} and {first[1]}: all need the same"
+            )
+
+    processes.together(compare)
+
+
+def _start(engine: PartEngine, V0: ArrayLike | None) -> NDArray[np.float64]:
+    """Return the part of the first V, with 0 in terminal states."""
+    own = len(engine.terminal)
+    if V0 is None:
+        return np.zeros(own)
+    whole = np.asarray(V0)
+    if whole.shape != (engine.num_states,):
+        raise ValueError(f"V0 must have shape ({engine.num_states},), got {whole.shape}")
+    lo = engine.first_state
+    start = np.array(whole[lo : lo + own], dtype=np.float64)
+    bad = np.flatnonzero(~np.isfinite(start))
+    if len(bad):
+        raise ValueError(f"V0[{lo + bad[0]}] = {start[bad[0]]} must be finite")
+    start[engine.terminal] = 0.0
+    return start
+
+
+def _result(
+    name: str, request: Request, lowered: str, engine: PartEngine, run: Run, clock: CommonClock
+) -> PartResult:
+    policy, policy_bound = policy_of(engine, run)
+    lo, own = engine.first_state, len(engine.terminal)
+    return PartResult(
+        lo=lo,
+        hi=lo + own,
+        num_states=engine.num_states,
+        values=run.values,
+        policy=policy,
+        terminal=engine.terminal,
+        bound=run.bound,
+        policy_bound=policy_bound,
+        status=run.status,
+        message=run.message + (lowered if run.status.success else ""),
+        method=name,
+        reason=_WHY_CHOSEN if request.method == AUTO else "",
+        objective=Discounted(engine.gamma),
+        num_iterations=run.num_iterations,
+        num_sweeps=run.num_sweeps,
+        num_updates=run.num_updates,
+        num_certificate_sweeps=run.num_certificate_sweeps,
+        seconds=run.seconds_before + clock.seconds(),
+        history=run.history,
+        allowance=run.check.certificate.allowance,
+        labels=run.labels,
+        _parts=engine.parts,
+    )

@@ -1,0 +1,291 @@
+"""Arrays in files that several processes write and read together, each its own slice.
+
+An array over the states of a model is one ``.npy`` file of the shape of all of them.  Whoever holds
+the states from ``lo`` to ``hi`` writes them where they belong, and reads them from there, be it one
+process or many, as many as wrote the file or others.  Nothing else than a file system that all of
+them see is needed, and numpy reads the file too, or maps it into memory.
+
+What was written is told by checksums of pieces, which the writers hand on, so that a file that was
+torn, in a crash of the machine, is not taken for a whole one.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import secrets
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import DTypeLike, NDArray
+
+from planners.engine import Parts
+
+T = TypeVar("T")
+
+# Entries of a piece, which has a checksum of its own and is in memory at once.
+_PIECE = 1 << 21
+
+#: Pieces of an array: from which entry on, to which, and the checksum.
+Sums = list[list[int]]
+
+
+@dataclass(frozen=True)
+class Share:
+    """The states of one process among those of all.
+
+    Parameters
+    ----------
+    parts : Parts
+        The processes.
+    lo, hi : int
+        The states of this one, from ``lo`` to ``hi - 1``.
+    num_states : int
+        Those of all.
+    """
+
+    parts: Parts
+    lo: int
+    hi: int
+    num_states: int
+
+    @classmethod
+    def of(cls, parts: Parts, count: int) -> Share:
+        """Return the share of a process that holds so many states."""
+        if parts.size == 1:
+            return cls(parts, 0, count, count)
+        counts = parts.gathered(np.array([count], dtype=np.int64))
+        lo = int(counts[: parts.rank].sum())
+        return cls(parts, lo, lo + count, int(counts.sum()))
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process does what one of them has to do for all."""
+        return self.parts.rank == 0
+
+    def together(self, action: Callable[[], T]) -> T:
+        """Do something in each process, and return when all have done it.
+
+        Parameters
+        ----------
+        action : callable
+            Meets no other process.
+
+        Raises
+        ------
+        OSError
+            In all processes, where one of them could not do it.
+        """
+        if self.parts.size == 1:
+            return action()
+        error: OSError | None = None
+        result: T | None = None
+        try:
+            result = action()
+        except OSError as caught:
+            error = caught
+        words = "" if error is None else f"{error}\n"
+        told = self.parts.gathered(np.frombuffer(words.encode(), dtype=np.uint8))
+        if error is not None:
+            raise error
+        if len(told):
+            raise OSError(told.tobytes().decode().splitlines()[0])
+        return result  # type: ignore[return-value]
+
+    def first(self, action: Callable[[], object]) -> None:
+        """Do something in one process, and return when it has done it.
+
+        Raises
+        ------
+        OSError
+            In all processes, where it could not.
+        """
+        self.together(lambda: action() if self.leads else None)
+
+
+def header_of(dtype: DTypeLike, shape: tuple[int, ...]) -> bytes:
+    """Return what stands before the entries in a ``.npy`` file."""
+    text = io.BytesIO()
+    npy.write_array_header_1_0(
+        text,
+        {"descr": npy.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape},
+    )
+    return text.getvalue()
+
+
+def reserve(path: Path, dtype: DTypeLike, num_entries: int) -> None:
+    """Make a file for an array, with room on the disk for all of it; one that is there may stay.
+
+    Parameters
+    ----------
+    path : Path
+    dtype : dtype_like
+    num_entries : int
+
+    Raises
+    ------
+    OSError
+        If there is no room, or the file cannot be written.
+    """
+    header = header_of(dtype, (num_entries,))
+    size = len(header) + np.dtype(dtype).itemsize * num_entries
+    with path.open("r+b" if path.exists() else "x+b") as file:
+        if os.fstat(file.fileno()).st_size != size:
+            file.truncate(size)
+        file.write(header)
+        file.flush()
+        _take_room(file.fileno(), size)
+
+
+def _take_room(descriptor: int, size: int) -> None:
+    """Have the disk keep room for a file; where it cannot do that, it is taken by the writing."""
+    allocate = getattr(os, "posix_fallocate", None)  # not on every system
+    if allocate is None:
+        return
+    try:
+        allocate(descriptor, 0, size)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+
+
+def write_slice(path: Path, part: NDArray[Any], first: int, num_entries: int) -> Sums:
+    """Write entries of an array where they belong, and return when they are on the disk.
+
+    Parameters
+    ----------
+    path : Path
+        Made by `reserve`.
+    part : ndarray of one axis
+    first : int
+        Number of its first entry in the whole array.
+    num_entries : int
+        Of the whole array.
+
+    Returns
+    -------
+    list of [int, int, int]
+        The pieces.
+    """
+    start, width = len(header_of(part.dtype, (num_entries,))), part.dtype.itemsize
+    part = np.ascontiguousarray(part)
+    sums: Sums = []
+    with path.open("r+b", buffering=0) as file:
+        file.seek(start + first * width)
+        for lo in range(0, len(part), _PIECE):
+            piece = part[lo : lo + _PIECE].view(np.uint8).data
+            sums.append([first + lo, first + min(lo + _PIECE, len(part)), zlib.crc32(piece)])
+            while len(piece):
+                piece = piece[file.write(piece) :]
+        os.fsync(file.fileno())
+    return sums
+
+
+def read_slice(path: Path, out: NDArray[Any], first: int, num_entries: int, sums: Sums) -> None:
+    """Read entries of an array into ``out``, and refuse them if they are not what was written.
+
+    Parameters
+    ----------
+    path : Path
+    out : ndarray of one axis
+        Receives the entries.
+    first : int
+        Number of its first entry in the whole array.
+    num_entries : int
+        Of the whole array.
+    sums : list of [int, int, int]
+        The pieces, of all who wrote.
+
+    Raises
+    ------
+    OSError
+        If a piece is missing, or its checksum is another one.
+    """
+    header, width = header_of(out.dtype, (num_entries,)), out.dtype.itemsize
+    with path.open("rb", buffering=0) as file:
+        if _read(file, len(header)) != header:
+            raise OSError(f"{str(path)!r} is no array of {num_entries:,} {out.dtype}")
+        place = first
+        for lo, hi, checksum in sorted(sums):
+            if hi <= first or lo >= first + len(out):
+                continue
+            if lo > place:
+                break
+            file.seek(len(header) + lo * width)
+            piece = _read(file, (hi - lo) * width)
+            if len(piece) != (hi - lo) * width or zlib.crc32(piece) != checksum:
+                raise OSError(f"{str(path)!r} is damaged: the entries {lo:,} to {hi - 1:,} changed")
+            entries = np.frombuffer(piece, dtype=out.dtype)
+            begin, end = max(lo, first), min(hi, first + len(out))
+            out[begin - first : end - first] = entries[begin - lo : end - lo]
+            place = hi
+        if place < first + len(out):
+            raise OSError(f"{str(path)!r} is damaged: the entries from {place:,} on are missing")
+
+
+def _read(file: io.FileIO, count: int) -> bytearray:
+    """Return so many bytes, or those that there are."""
+    data = bytearray(count)
+    view, done = memoryview(data), 0
+    while done < count:
+        got = file.readinto(view[done:])
+        if not got:
+            break
+        done += got
+    view.release()
+    del data[done:]
+    return data
+
+
+def gathered_sums(share: Share, sums: Sums) -> Sums:
+    """Return the pieces that all processes wrote."""
+    flat = share.parts.gathered(np.array(sums, dtype=np.int64).reshape(-1, 3))
+    return flat.tolist()
+
+
+def move_head(path: Path, head: dict[str, Any]) -> None:
+    """Write the text that makes files a whole, and move it into place when it is on the disk.
+
+    Parameters
+    ----------
+    path : Path
+    head : dict
+        What JSON can say.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with temporary.open("x", encoding="utf-8") as file:
+            json.dump(head, file, indent=1, default=_plain)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def _plain(number: Any) -> Any:
+    """Turn a number of numpy's into one of Python's."""
+    return number.item()
+
+
+def sync_folder(folder: Path) -> None:
+    """Return when what a folder lists is on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def slices_of(num_entries: int) -> Iterator[slice]:
+    """Return slices that cover an array, each of the length of a piece at most."""
+    return (slice(lo, min(lo + _PIECE, num_entries)) for lo in range(0, num_entries, _PIECE))
