@@ -18,15 +18,19 @@ from numpy.typing import NDArray
 from aggmaze.arrays import lock, pieces
 from aggmaze.checks import is_real
 from aggmaze.grid import Grid, VastGrid
+from aggmaze.layouts.height_rules import HeightRule
 from aggmaze.layouts.layout import position
-from aggmaze.layouts.passage_rules import PassageRule, sizes_of, unpacked
+from aggmaze.layouts.passage_rules import PassageRule, unpacked
+from aggmaze.layouts.rule import WholeOnlyError, sizes_of
 from aggmaze.memory import check_memory
 from aggmaze.models.base import check_block
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.row_models import MoveBlock, digest_of
 from aggmaze.recipes import (
+    CostTerms,
     MazeOptions,
     StandardRecipe,
+    TerrainRecipe,
     start_distribution,
     start_state,
 )
@@ -62,10 +66,16 @@ class MazeRows:
         self.start = start_state(self.grid, self.goal, options.start)
         rng = np.random.default_rng(options.layout_seed)
         self._walls: PassageRule | None = None
+        self._terrain: HeightRule | None = None
         if isinstance(options.recipe, StandardRecipe):
             self._walls = options.recipe.passage_rule(self.grid, rng)
+        elif isinstance(options.recipe, TerrainRecipe):
+            self._terrain = options.recipe.height_rule(self.grid, rng)
         else:
-            raise ValueError(f"{options.recipe} makes mazes as a whole only")
+            raise WholeOnlyError(f"{options.recipe!r} makes mazes as a whole only")
+
+    def __reduce__(self) -> tuple[type[MazeRows], tuple[tuple[int, ...], MazeOptions]]:
+        return MazeRows, (self.grid.shape, self._options)
 
     def __repr__(self) -> str:
         return f"MazeRows({self.grid!r}, {self._options.recipe!r}, p={self.p:g})"
@@ -84,6 +94,21 @@ class MazeRows:
     def p(self) -> float:
         """Probability that the chosen move happens."""
         return float(self._options.p)
+
+    @property
+    def terms(self) -> CostTerms:
+        """What prices a move, before ``cost_scale``."""
+        return self._options.recipe.terms
+
+    @property
+    def cost_scale(self) -> float:
+        """Factor of every cost."""
+        return float(self._options.cost_scale)
+
+    @property
+    def has_heights(self) -> bool:
+        """Whether it is a terrain, which has heights and no walls, rather than a maze of walls."""
+        return self._terrain is not None
 
     @cached_property
     def key(self) -> str:
@@ -120,7 +145,45 @@ class MazeRows:
         check_block(lo, hi, self.num_states, name="passages")
         if self._walls is None:
             return self._successors(lo, hi)[:, 1::2] != np.arange(lo, hi)[:, np.newaxis]
-        return unpacked(self._walls.passages(lo, hi), self.grid.num_dims)
+        return unpacked(self.passage_bits(lo, hi), self.grid.num_dims)
+
+    def passage_bits(self, lo: int, hi: int) -> NDArray[np.uint8]:
+        """Return the `passages` of a maze of walls, a byte a cell: bit k for axis k.
+
+        Parameters
+        ----------
+        lo, hi : int
+
+        Returns
+        -------
+        ndarray of uint8, shape (hi - lo,)
+
+        Raises
+        ------
+        ValueError
+            If they are not cells of the maze, or it has no walls.
+        """
+        check_block(lo, hi, self.num_states, name="passage_bits")
+        if self._walls is None:
+            raise ValueError("a terrain has no walls")
+        return self._walls.passages(lo, hi)
+
+    def heights(self, lo: int, hi: int) -> NDArray[np.float64]:
+        """Return the heights of the cells ``lo`` to ``hi - 1`` of a terrain, shape (hi - lo,).
+
+        Parameters
+        ----------
+        lo, hi : int
+
+        Raises
+        ------
+        ValueError
+            If they are not cells of the maze, or it has no heights.
+        """
+        check_block(lo, hi, self.num_states, name="heights")
+        if self._terrain is None:
+            raise ValueError("a maze of walls has no heights")
+        return self._terrain.heights(lo, hi)
 
     def moves(self, lo: int, hi: int) -> MoveBlock:
         """Return the moves of the states ``lo`` to ``hi - 1``.
@@ -139,7 +202,7 @@ class MazeRows:
         asked = self._options
         successors = self._successors(lo, hi)
         into_goal = np.nonzero(successors == self.goal)
-        costs = asked.recipe.prices(np.empty(successors.shape), into_goal)
+        costs = asked.recipe.prices(self._climbs(lo, hi, successors), into_goal)
         if asked.cost_scale != 1.0:
             costs *= float(asked.cost_scale)
         costs[~self._available(lo, hi, successors)] = np.inf
@@ -176,6 +239,17 @@ class MazeRows:
         successors = np.empty((hi - lo, self.num_actions), dtype=np.int64)
         list_moves(*sizes_of(self.grid), lo, successors)
         return successors
+
+    def _climbs(self, lo: int, hi: int, successors: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return how much higher each move leads, shape (B, 2 D); anything where none can."""
+        climbs = np.empty(successors.shape)
+        if self._terrain is None:
+            return climbs
+        offsets = [sign * stride for stride in self.grid.strides for sign in (-1, 1)]
+        here, *there = _shifted(self._terrain.heights, (0, *offsets), lo, hi, self.num_states)
+        for move, heights in enumerate(there):
+            np.subtract(heights, here, out=climbs[:, move])
+        return climbs
 
     def _available(self, lo: int, hi: int, successors: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which moves stay on the grid and pass no wall, shape (B, 2 D)."""

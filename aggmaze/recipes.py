@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,11 @@ from aggmaze.checks import (
     check_share,
 )
 from aggmaze.grid import Grid
+from aggmaze.layouts.height_rules import HEIGHT_RULES, HeightRule
 from aggmaze.layouts.heights import check_terrain, heights
 from aggmaze.layouts.layout import Layout, open_passages, position
 from aggmaze.layouts.passage_rules import PASSAGE_RULES, PassageRule, passage_rule, unpacked
+from aggmaze.layouts.rule import WholeOnlyError
 from aggmaze.layouts.spanning_tree import GENERATORS, open_loops
 from aggmaze.models.moves import MoveMDP
 
@@ -36,15 +38,44 @@ STARTS = ("corner", "uniform")
 #: One of `STARTS`, or coordinates.
 Start = str | Sequence[int]
 
-TerrainCost = Callable[[NDArray[np.float64], float], NDArray[np.float64]]
-# From the climb H(next) - H(here) and the step cost, the cost of a move, in the place of the climb.
-TERRAIN_COSTS: dict[str, TerrainCost] = {
-    "shifted": lambda climb, step_cost: np.add(climb, step_cost, out=climb),
-    "difference": lambda climb, step_cost: climb,
-    "climb": lambda climb, step_cost: np.add(
-        np.maximum(climb, 0.0, out=climb), step_cost, out=climb
-    ),
+
+class TerrainCost(NamedTuple):
+    """What a move costs that climbs H(next) - H(here): the climb or more, and a step's cost or not.
+
+    Parameters
+    ----------
+    least_climb : float
+        What is counted in the place of a climb that is less.
+    with_step : bool
+        Whether ``step_cost`` is added.
+    """
+
+    least_climb: float
+    with_step: bool
+
+
+TERRAIN_COSTS = {
+    "shifted": TerrainCost(-math.inf, True),
+    "difference": TerrainCost(-math.inf, False),
+    "climb": TerrainCost(0.0, True),
 }
+
+
+class CostTerms(NamedTuple):
+    """What prices a move: ``max(climb, least_climb) + step``; into the goal as it says there.
+
+    Parameters
+    ----------
+    least_climb, step : float
+    goal_reward : float
+        What a move into the goal costs less than it would, or less than 0 unless ``adds``.
+    adds : bool
+    """
+
+    least_climb: float
+    step: float
+    goal_reward: float
+    adds: bool
 
 
 class Recipe(Protocol):
@@ -81,6 +112,10 @@ class Recipe(Protocol):
         successors : ndarray of int, shape (S, 2 D)
             Where each move leads.
         """
+
+    @property
+    def terms(self) -> CostTerms:
+        """What prices a move."""
 
     def prices(self, costs: NDArray[np.float64], into_goal: Any) -> NDArray[np.float64]:
         """Write the costs of moves, shape (B, 2 D), over how far they climb, and return them.
@@ -134,11 +169,11 @@ class StandardRecipe:
 
         Raises
         ------
-        ValueError
+        WholeOnlyError
             If the generator makes mazes as a whole only.
         """
         if self.generator not in PASSAGE_RULES:
-            raise ValueError(
+            raise WholeOnlyError(
                 f"generator={self.generator!r} makes a maze as a whole only; by rows there are "
                 f"{', '.join(PASSAGE_RULES)}"
             )
@@ -152,6 +187,11 @@ class StandardRecipe:
         """Return the cost of each move, shape (S, 2 D)."""
         return self.prices(np.empty(successors.shape), _moves_into(layout.goal, successors))
 
+    @property
+    def terms(self) -> CostTerms:
+        """What prices a move, none of which climbs."""
+        return CostTerms(0.0, float(self.step_cost), float(self.goal_reward), False)
+
     def prices(self, costs: NDArray[np.float64], into_goal: Any) -> NDArray[np.float64]:
         """Write the costs of moves, shape (B, 2 D), over whatever is there, and return them.
 
@@ -161,8 +201,8 @@ class StandardRecipe:
         into_goal : index
             Which of the moves lead into the goal.
         """
-        costs.fill(float(self.step_cost))
-        costs[into_goal] = -float(self.goal_reward)
+        costs.fill(self.terms.step)
+        costs[into_goal] = -self.terms.goal_reward
         return costs
 
 
@@ -200,12 +240,40 @@ class TerrainRecipe:
             return plan
         return replace(plan, heights=heights(plan.grid, self.terrain, self.smoothness, rng))
 
+    def height_rule(self, grid: Grid, rng: np.random.Generator) -> HeightRule:
+        """Return what tells the heights of any block of cells alone.
+
+        Parameters
+        ----------
+        grid : Grid
+        rng : numpy.random.Generator
+
+        Raises
+        ------
+        WholeOnlyError
+            If the terrain is made as a whole only.
+        """
+        if self.terrain not in HEIGHT_RULES:
+            raise WholeOnlyError(
+                f"terrain={self.terrain!r} is made as a whole only; by rows there are "
+                f"{', '.join(HEIGHT_RULES)}"
+            )
+        return HEIGHT_RULES[self.terrain](grid, self.smoothness, rng)
+
     def move_costs(self, layout: Layout, successors: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the cost of each move, shape (S, 2 D)."""
         assert layout.heights is not None
         costs = layout.heights[successors]
         costs -= layout.heights[:, np.newaxis]
         return self.prices(costs, _moves_into(layout.goal, successors))
+
+    @property
+    def terms(self) -> CostTerms:
+        """What prices a move."""
+        kind = TERRAIN_COSTS[self.cost]
+        # The zero whose sum with any number is that number, the other zero too.
+        step = float(self.step_cost) if kind.with_step else -0.0
+        return CostTerms(kind.least_climb, step, float(self.goal_reward), True)
 
     def prices(self, costs: NDArray[np.float64], into_goal: Any) -> NDArray[np.float64]:
         """Write the costs of moves, shape (B, 2 D), over how far they climb, and return them.
@@ -217,8 +285,11 @@ class TerrainRecipe:
         into_goal : index
             Which of the moves lead into the goal.
         """
-        costs = TERRAIN_COSTS[self.cost](costs, float(self.step_cost))
-        costs[into_goal] -= float(self.goal_reward)
+        least_climb, step, goal_reward, _ = self.terms
+        if least_climb > -math.inf:
+            np.maximum(costs, least_climb, out=costs)
+        costs += step
+        costs[into_goal] -= goal_reward
         return costs
 
 

@@ -184,10 +184,13 @@ class CompiledEngine:
             policy[has_choice] = -1
             unclear = np.count_nonzero(has_choice)
         if self._sum(unclear):
-            near = self._distances(distances)
-            common = self._read_tables, self.gamma, self._near(V)
-            self._over_states(self._kernels.greedy, *common, near, (slack, tie), policy)
+            steps = self._distances(distances)
+            self._pick(self._near(V), steps, (slack, tie), policy)
         return policy
+
+    def rounding(self, max_value: float) -> float:
+        """Bound the rounding error of a backup."""
+        raise NotImplementedError
 
     def sup_norm(self, vector: NDArray[np.float64]) -> float:
         """Return the largest size of an entry."""
@@ -213,6 +216,17 @@ class CompiledEngine:
     def _distances(self, distances: Callable[[], NDArray[np.int32]]) -> NDArray[np.int32]:
         """Return the distances that rows read, in the order of `_near`."""
         return distances()
+
+    def _pick(
+        self,
+        near: NDArray[np.float64],
+        steps: NDArray[np.int32],
+        margins: tuple[float, float],
+        policy: NDArray[Any],
+    ) -> None:
+        """Write an action where the policy has none; both vectors are in the order of `_near`."""
+        kernel = self._kernels.greedy
+        self._over_states(kernel, self._read_tables, self.gamma, near, steps, margins, policy)
 
     def _joined(
         self,
@@ -267,8 +281,7 @@ class MoveEngine(CompiledEngine):
         work = tables.successors.size
         super().__init__(model, gamma, num_threads, moves, tables, terminal, work, checkpoint)
         self.max_cost = float(max(self._over_states(moves.largest_cost, tables)))
-        self._slips = model.p < 1.0
-        self._relative_rounding = 2 * (model.num_actions + 10) * UNIT_ROUNDOFF
+        self._take_rounding(model.p, model.num_actions)
         self._by_vectors = (
             self.work >= LEAST_VECTOR_WORK
             and model.num_actions <= moves.MOST_MOVES
@@ -305,6 +318,11 @@ class MoveEngine(CompiledEngine):
             self.work,
         )
         return tables._replace(windows=readonly(tables.windows))
+
+    def _take_rounding(self, p: float, num_moves: int) -> None:
+        """Take note of what `rounding` depends on."""
+        self._slips = p < 1.0
+        self._relative_rounding = 2 * (num_moves + 10) * UNIT_ROUNDOFF
 
     def rounding(self, max_value: float) -> float:
         """Bound the rounding error of a backup.

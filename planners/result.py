@@ -52,18 +52,18 @@ class NotSolvedError(RuntimeError):
 
     Parameters
     ----------
-    result : SolveResult
+    result : SolveResult, or the part of one that a process has
         What there is.
     """
 
-    def __init__(self, result: SolveResult) -> None:
+    def __init__(self, result: Any) -> None:
         super().__init__(
             f"{result.method} did not reach what was asked for ({result.status}: "
             f"{result.message}); its values are within {result.bound:.3g} of the optimum"
         )
         self.result = result
 
-    def __reduce__(self) -> tuple[type[NotSolvedError], tuple[SolveResult]]:
+    def __reduce__(self) -> tuple[type[NotSolvedError], tuple[Any]]:
         return type(self), (self.result,)
 
 

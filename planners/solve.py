@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from numpy.typing import ArrayLike
 
@@ -42,6 +42,39 @@ _ANSWERS: dict[type, Callable[[Any, Any, Request], SolveResult]] = {
     FiniteHorizon: solve_finite_horizon,
     AverageCost: solve_average_cost,
 }
+
+
+@overload
+def solve(
+    model_or_env: Any,
+    *,
+    gamma: float | None = None,
+    objective: Objective | None = None,
+    method: str = AUTO,
+    tol: float | None = None,
+    atol: float | None = None,
+    num_iterations: int | None = None,
+    num_updates: int | None = None,
+    time_limit: float | None = None,
+    V0: ArrayLike | None = None,
+    seed: int = 0,
+    num_threads: int | None = None,
+    certify: str = "final",
+    callback: Callback | None = None,
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    engine: Literal["local"] | None = None,
+    **options: Any,
+) -> SolveResult: ...
+
+
+@overload
+def solve(model_or_env: Any, *, engine: Literal["petsc"], **arguments: Any) -> PartResult: ...
+
+
+@overload
+def solve(
+    model_or_env: Any, *, engine: str | None = None, **arguments: Any
+) -> SolveResult | PartResult: ...
 
 
 @interruptible()
@@ -118,11 +151,18 @@ def solve(
         that nothing had stopped, bit for bit, and ``seconds`` are those of all calls together; the
         other methods begin anew from the V that was reached.  Tolerance, limits and the number of
         threads may be others; a folder of another run is refused.
+    engine : {"local", "petsc"}, optional
+        Where: in this process, by default, or in all that ``mpiexec`` started, each with a part of
+        the states, by PETSc and MPI (docs/distributed.md).  Those have discounted costs, by
+        `value_iteration` (which "auto" stands for there), `adaptive_aggregation`,
+        `modified_policy_iteration` and `policy_iteration`, also of models by rows
+        (`aggmaze.model_by_rows`), which none of them holds whole.  All make the same call.
     **options
         Of the method, as the options class of its row in `METHODS` describes them; the methods that
         are not listed take none:
 
-        - ``modified_policy_iteration``: ``inner_sweeps``
+        - ``modified_policy_iteration``: ``inner_sweeps``; with ``engine="petsc"`` also ``ksp`` and
+          ``pc``, as `policy_iteration` takes them there
         - ``multilevel_policy_iteration``: ``start``, ``num_sweeps``
         - ``forest_policy_iteration``: ``start``, ``num_sweeps``
         - ``basin_aggregation``: ``num_retraced``
@@ -132,7 +172,7 @@ def solve(
 
     Returns
     -------
-    SolveResult
+    SolveResult, or a `PartResult` with ``engine="petsc"``
 
     Raises
     ------

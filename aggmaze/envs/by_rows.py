@@ -12,6 +12,7 @@ from aggmaze.envs.maze import check_num_dims
 from aggmaze.envs.nd_maze import NDMazeEnv, nd_recipe
 from aggmaze.envs.standard_maze import StandardMazeEnv
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
+from aggmaze.layouts.rule import WholeOnlyError
 from aggmaze.maze_rows import MazeRows
 from aggmaze.recipes import MazeOptions, Recipe, StandardRecipe, TerrainRecipe
 
@@ -22,6 +23,8 @@ _KINDS: dict[str, tuple[_Env, Callable[..., Recipe], int | None]] = {
     "TerrainMaze-v0": (TerrainMazeEnv, TerrainRecipe, 2),
     "NDMaze-v0": (NDMazeEnv, nd_recipe, None),
 }
+#: Ids of the mazes that can be made by rows.
+BY_ROWS = tuple(_KINDS)
 # Arguments of the environments that have no meaning for a model by rows.
 _FOREIGN = {
     "layout": "a maze that is given as text is held whole: make it with gymnasium.make",
@@ -66,13 +69,13 @@ def model_by_rows(env_id: str, **arguments: Any) -> MazeRows:
     [[999998999998, 999999999998, 999999999997, 999999999999], \
 [999998999999, 999999999999, 999999999998, 999999999999]]
     """
-    check_choice("env_id", env_id, _KINDS)
+    check_choice("env_id", env_id, BY_ROWS)
     env, make_recipe, num_dims = _KINDS[env_id]
     parameters = inspect.signature(env).parameters
     values = {name: parameter.default for name, parameter in parameters.items()}
     for name, value in arguments.items():
         if name in _FOREIGN:
-            raise ValueError(f"{name}={value!r} is not taken by rows: {_FOREIGN[name]}")
+            raise WholeOnlyError(f"{name}={value!r} is not taken by rows: {_FOREIGN[name]}")
         if name not in values:
             allowed = [other for other in values if other not in _FOREIGN]
             raise TypeError(

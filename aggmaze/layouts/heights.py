@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 
 from aggmaze.checks import check_choice, check_not_negative
 from aggmaze.grid import Grid
+from aggmaze.layouts.height_rules import HEIGHT_RULES, stretched
 
-TERRAINS = ("smooth", "fractal", "uniform")
+TERRAINS = ("smooth", "fractal", "uniform", "noise")
+# Those that a smoothness goes with.
+_SMOOTH = ("smooth", "noise")
 
 #: Hurst exponent of fractal heights: differences grow as distance ** 0.8, so that slopes look like
 #: those of mountains.  At 0.5 they would be as rough as a random walk, at 1 smooth.
@@ -28,19 +31,24 @@ def heights(
 
     Parameters
     ----------
-    terrain : {"smooth", "fractal", "uniform"}
+    terrain : {"smooth", "fractal", "uniform", "noise"}
         "smooth" filters white noise with a Gaussian; "fractal" is fractional Brownian motion, with
-        hills on hills of every size; "uniform" draws each height independently and uniformly.
+        hills on hills of every size; "uniform" draws each height independently and uniformly;
+        "noise" interpolates between heights drawn on lattices, so that any block can be made alone
+        (`aggmaze.layouts.height_rules`).
     smoothness : float, optional
-        Standard deviation of the Gaussian in positions, for "smooth" only; by default a twentieth
-        of the size along each axis.
+        Standard deviation of the Gaussian in positions, for "smooth", and what is as smooth, for
+        "noise"; by default a twentieth of the size along each axis.
 
     Returns
     -------
     ndarray of float, shape (S,)
-        The lowest position has height 0, the highest 1 (all are 0 where there is no difference).
+        The lowest position has height 0, the highest 1 (all are 0 where there is no difference);
+        of "noise" they lie anywhere in between.
     """
     check_terrain(terrain, smoothness)
+    if terrain == "noise":
+        return HEIGHT_RULES[terrain](grid, smoothness, rng).heights(0, grid.num_states)
     if terrain == "uniform":
         field = rng.random(grid.shape)
     elif terrain == "fractal":
@@ -62,18 +70,15 @@ def check_terrain(terrain: str, smoothness: float | None) -> None:
     check_choice("terrain", terrain, TERRAINS)
     if smoothness is None:
         return
-    if terrain != "smooth":
-        raise ValueError(f"smoothness goes with terrain='smooth' only, not with {terrain!r}")
+    if terrain not in _SMOOTH:
+        allowed = " and ".join(map(repr, _SMOOTH))
+        raise ValueError(f"smoothness goes with terrain={allowed} only, not with {terrain!r}")
     check_not_negative("smoothness", smoothness)
 
 
 def scaled(field: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return a field shifted and stretched to [0, 1]; all 0 where there is no difference."""
-    low, high = field.min(), field.max()
-    shifted = field - low
-    # The range of equal heights is 0: keep them at 0.
-    shifted /= high - low or 1.0
-    return shifted
+    return stretched(field, float(field.min()), float(field.max()))
 
 
 def _smoothed(field: NDArray[np.float64], sigma: list[float]) -> NDArray[np.float64]:

@@ -29,6 +29,13 @@ def next_coords(shape, coords):
 
 
 @njit(cache=True, inline="always")
+def next_line(shape, coords):
+    """Go on to the coordinates of the first cell of the next line along the last axis."""
+    coords[len(shape) - 1] = shape[len(shape) - 1] - 1
+    next_coords(shape, coords)
+
+
+@njit(cache=True, inline="always")
 def _way_down(key, state, coords):
     """Return the axis along which a cell is joined to the one before it; -1 at the origin."""
     count = 0

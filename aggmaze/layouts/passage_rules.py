@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from aggmaze.checks import check_share
 from aggmaze.grid import Grid
-
-# Which part of what is random a stream of random numbers is for.
-_TREE, _LOOPS = range(2)
+from aggmaze.layouts.block_trees import BlockTrees
+from aggmaze.layouts.rule import drawn_key, key_of_stream, sizes_of
 
 
 class PassageRule(Protocol):
@@ -35,35 +34,8 @@ class PassageRule(Protocol):
         """
 
 
-def drawn_key(rng: np.random.Generator) -> np.uint64:
-    """Return the key of a rule: the next 64 bits that a generator draws.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    """
-    return np.uint64(rng.integers(0, 2**64, dtype=np.uint64))
-
-
-def key_of_stream(key: np.uint64, number: int) -> np.uint64:
-    """Return the key of one of the streams of random numbers of a rule.
-
-    Parameters
-    ----------
-    key : np.uint64
-    number : int
-        Which stream.
-    """
-    from aggmaze.layouts.counter_kernels import stream  # which takes long to import
-
-    found = np.empty(1, dtype=np.uint64)
-    stream(key, np.uint64(number), found)
-    return np.uint64(found[0])
-
-
-def sizes_of(grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the shape and the strides of a grid as kernels take them."""
-    return np.array(grid.shape, dtype=np.int64), np.array(grid.strides, dtype=np.int64)
+# Which part of what is random a stream of random numbers is for.
+_TREE, _LOOPS = range(2)
 
 
 @dataclass(frozen=True)
@@ -131,7 +103,10 @@ class OpenedWalls:
 
 
 #: Generators of mazes that are made by a rule.
-PASSAGE_RULES: dict[str, Callable[[Grid, np.uint64], PassageRule]] = {"binary_tree": BinaryTree}
+PASSAGE_RULES: dict[str, Callable[[Grid, np.uint64], PassageRule]] = {
+    "binary_tree": BinaryTree,
+    "blocks": BlockTrees,
+}
 
 
 def passage_rule(grid: Grid, generator: str, loops: float, rng: np.random.Generator) -> PassageRule:

@@ -294,18 +294,16 @@ class MoveMDP(FiniteMDP):
 
 
 def slip_weights(p: float, num_moves: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the weights of the chosen move and of every move, as `MoveMDP.slip_weights` has them.
+    """Return the weights ``p - b`` of the chosen move and ``b`` of every move, by number available.
+
+    Both have shape (M + 1,): see `MoveMDP.slip_weights`.
 
     Parameters
     ----------
     p : float
         Probability that the chosen move happens.
     num_moves : int
-        Largest number of available moves M.
-
-    Returns
-    -------
-    chosen, every : ndarray of float, shape (M + 1,)
+        Number of moves M.
     """
     chosen = np.ones(num_moves + 1)
     every = np.zeros(num_moves + 1)

@@ -12,7 +12,7 @@ from rich.console import Console
 from planners.objective import Discounted, FiniteHorizon, Objective
 from planners.objectives.request import AUTO, DEFAULT_TOL
 from planners.record import Progress
-from planners.solve import METHODS, check_method
+from planners.solve import METHODS, Method, check_method
 from planners.waiting import Forecast, Waiting
 
 # Seconds between two looks at max|V|, which takes time where there are many states.
@@ -32,6 +32,8 @@ class Goal:
     num_iterations, num_updates : int, optional
     time_limit : float, optional
         In seconds.
+    methods : mapping of str to Method
+        Those of which ``method`` is one.
     """
 
     def __init__(
@@ -45,14 +47,15 @@ class Goal:
         num_iterations: int | None = None,
         num_updates: int | None = None,
         time_limit: float | None = None,
+        methods: Mapping[str, Method] = METHODS,
     ) -> None:
         if isinstance(objective, FiniteHorizon):
             num_iterations, tol, atol = objective.steps, None, None
         elif num_iterations is None and num_updates is None:
             # As `planners.solve` does: some methods have a normal end, the others an accuracy.
             if isinstance(objective, Discounted) and method != AUTO:
-                num_iterations = METHODS[method].num_iterations(
-                    check_method(method, dict(options or {}))
+                num_iterations = methods[method].num_iterations(
+                    check_method(method, dict(options or {}), methods)
                 )
             if num_iterations is None and tol is None and atol is None:
                 tol = DEFAULT_TOL

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from aggmaze.models.model import Model
 from planners.cli.app import out
+from planners.distributed.result import PartResult
 from planners.objective import AverageCost, FiniteHorizon, Objective, TotalCost
 from planners.result import SolveResult
 from planners.rollout import Rollouts
@@ -43,22 +44,51 @@ def result_rows(env_id: str, model: Model, result: SolveResult) -> Rows:
     """
     finite = result.values[np.isfinite(result.values)]
     size = float(np.abs(finite).max(initial=0.0))
-    relative = f" ({result.bound / size:.2g} of max|V| = {size:.6g})" if size > 0 else ""
-    num_states = result.values.shape[-1]
+    return [
+        *method_rows(env_id, model.num_actions, result.values.shape[-1], result),
+        *_answer_rows(model, result),
+        bound_row(result.bound, size),
+    ]
+
+
+def method_rows(
+    env_id: str, num_actions: int, num_states: int, result: SolveResult | PartResult
+) -> Rows:
+    """Return what is said of how a result was found.
+
+    Parameters
+    ----------
+    env_id : str
+        What was solved.
+    num_actions, num_states : int
+        Of the model.
+    result : SolveResult or PartResult
+    """
     return [
         ("environment", f"{env_id}, {result.objective}"),
         ("method", f"{result.method}: {result.status}, {result.message}"),
         *([("chosen for", result.reason)] if result.reason else []),
-        ("states", f"{num_states:,} with {model.num_actions} actions"),
+        ("states", f"{num_states:,} with {num_actions} actions"),
         (
             "updates",
             f"{result.num_updates:,} in {result.num_iterations:,} iterations, "
             f"with {result.num_sweeps:,} sweeps over all states",
         ),
         ("seconds", f"{result.seconds:.3g}"),
-        *_answer_rows(model, result),
-        ("bound", f"|V - V*| <= {result.bound:.3g}{relative}"),
     ]
+
+
+def bound_row(bound: float, size: float) -> tuple[str, str]:
+    """Return what is said of a bound.
+
+    Parameters
+    ----------
+    bound : float
+    size : float
+        The largest size of a value.
+    """
+    relative = f" ({bound / size:.2g} of max|V| = {size:.6g})" if size > 0 else ""
+    return "bound", f"|V - V*| <= {bound:.3g}{relative}"
 
 
 def _answer_rows(model: Model, result: SolveResult) -> Rows:

@@ -44,7 +44,16 @@ from planners.objective import AverageCost, Discounted, FiniteHorizon
 from planners.policies import greedy_path
 from planners.result import SolveResult, Status
 from planners.rollout import episode_limit, rollout
-from planners.solve import AUTO, METHODS, check_limits, check_method, solve
+from planners.solve import (
+    AUTO,
+    LOCAL,
+    METHODS,
+    PETSC,
+    check_engine,
+    check_limits,
+    check_method,
+    solve,
+)
 from planners.waiting import Waiting
 
 #: What help ends with.
@@ -108,6 +117,13 @@ def solve_command(
         float | None,
         typer.Option(metavar="SECONDS", help="How often; every 600 seconds by default."),
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            help=f"{LOCAL}, or {PETSC}: in all processes that mpiexec started, each with a part "
+            "of the states, without episodes."
+        ),
+    ] = LOCAL,
     episodes: Annotated[int, typer.Option(help="Episodes to roll out; 0 for none.")] = 100,
     save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Write the result.")] = None,
     certificate: Annotated[
@@ -148,13 +164,7 @@ def solve_command(
     # Before the environment, which may take long to make.
     asked = asked_objective(gamma, objective_name, horizon, average, dead_ends)
     check_limits(tol, atol, num_iterations, num_updates, time_limit)
-    if isinstance(asked, Discounted):
-        check_method(method, options)
-    env = opened(env_id, settings or [])
-    if image is not None and not isinstance(layout_of(env), aggmaze.Layout):
-        raise ValueError("--image draws mazes: this environment has no layout to draw")
-    model = model_of(env)
-    clock = Clock()
+    check_engine(engine, asked)
     limits: dict[str, Any] = {
         "tol": tol,
         "atol": atol,
@@ -162,6 +172,35 @@ def solve_command(
         "num_updates": num_updates,
         "time_limit": time_limit,
     }
+    if engine == PETSC and isinstance(asked, Discounted):
+        if image is not None:
+            raise ValueError(
+                f"--image needs the whole result: draw it from --save, without {PETSC}"
+            )
+        # PETSc and MPI are for those who ask for them.
+        from planners.cli.parts import solve_parts
+
+        solve_parts(
+            env_id,
+            settings or [],
+            asked,
+            method,
+            options,
+            limits=limits,
+            seed=seed,
+            num_threads=num_threads,
+            checkpoint=kept,
+            save=save,
+            certificate=certificate,
+        )
+        return
+    if isinstance(asked, Discounted):
+        check_method(method, options)
+    env = opened(env_id, settings or [])
+    if image is not None and not isinstance(layout_of(env), aggmaze.Layout):
+        raise ValueError("--image draws mazes: this environment has no layout to draw")
+    model = model_of(env)
+    clock = Clock()
     with ProgressLine(err, "solving", Goal(asked, method, options, **limits)) as line:
         result = solve(
             model,

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class Signals:
 
     def __init__(self) -> None:
         self._usual: dict[int, Any] = {}
-        self._noted = self._terminated = False
+        self._noted = 0
         self._deaf_until = -math.inf
 
     def __enter__(self) -> Self:
@@ -54,28 +54,23 @@ class Signals:
 
     def _note(self, number: int, frame: object) -> None:
         if time.monotonic() >= self._deaf_until:
-            self._noted = True
-            self._terminated = number == signal.SIGTERM
+            self._noted = number
 
     @property
-    def noted(self) -> bool:
-        """Whether there was one that has not been raised."""
+    def noted(self) -> int:
+        """The number of one that has not been raised, 0 without one."""
         return self._noted
 
-    @property
-    def terminated(self) -> bool:
-        """Whether the last one was SIGTERM."""
-        return self._terminated
-
-    def clear(self) -> None:
-        """Take what was noted as raised."""
-        self._noted = False
+    def raise_as(self, number: int) -> NoReturn:
+        """Raise a signal that was noted here, or in another process."""
+        self._noted = 0
         self._deaf_until = time.monotonic() + _ONE_SIGNAL
+        raise KeyboardInterrupt(TERMINATED if number == signal.SIGTERM else KEYBOARD)
 
     def raise_noted(self) -> None:
-        """Raise `KeyboardInterrupt` if there was one: in this process alone."""
+        """Raise what was noted, in this process alone."""
         if self._noted:
-            raise KeyboardInterrupt
+            self.raise_as(self._noted)
 
 
 class CommonClock(Clock):
@@ -102,12 +97,10 @@ class CommonClock(Clock):
     def check(self) -> None:
         """Raise in all processes what one has a reason for: time out, or a signal."""
         is_late = self._limit < math.inf and super().seconds() > self._limit
-        noted, leads = self._signals.noted, self._processes.rank == 0
-        reasons = np.array([noted, noted and self._signals.terminated, is_late and leads], float)
-        interrupted, terminated, late = self._processes.largest(reasons)
-        if interrupted:
-            self._signals.clear()
-            raise KeyboardInterrupt(TERMINATED if terminated else KEYBOARD)
+        reasons = np.array([self._signals.noted, is_late and self._processes.rank == 0], float)
+        number, late = self._processes.largest(reasons)
+        if number:
+            self._signals.raise_as(int(number))
         if late:
             raise OutOfTimeError
 

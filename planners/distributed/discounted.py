@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import operator
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from planners.distributed.krylov import (
     ModifiedOptions,
     PolicyIterationOptions,
     make_modified,
+    reads_tables,
 )
 from planners.distributed.processes import Processes, world
 from planners.distributed.result import PartResult
@@ -125,7 +126,13 @@ def _solve(
     clock = CommonClock(processes, signals, request.time_limit)
     num_threads = request.num_threads or 1
     engine = part_engine(
-        model, objective.gamma, processes, num_threads, clock.check, signals.raise_noted
+        model,
+        objective.gamma,
+        processes,
+        num_threads,
+        clock.check,
+        signals.raise_noted,
+        with_tables=reads_tables(options),
     )
     start = processes.together(lambda: _start(engine, request.V0))
     entry = METHODS[name]
@@ -134,12 +141,12 @@ def _solve(
     arguments: dict[str, Any] = {} if options is None else {"options": options}
     if entry.draws:
         arguments["rng"] = np.random.default_rng(request.seed)
-    callback = common_callback(processes, request.callback)
     solver = entry.solver(engine, **arguments)
     keeper = keeper_of(request, engine, terms.budget, options, solver)
+    callback = common_callback(processes, request.callback)
     run: Run | None = None
     try:
-        with interruptible(), keeper or contextlib.nullcontext():
+        with interruptible(), keeper or nullcontext():
             run = iterate(
                 solver,
                 start,
@@ -152,11 +159,11 @@ def _solve(
                 keeper=keeper,
             )
             return _result(name, request, terms.lowered, engine, run, clock)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         if run is None:
             raise
         # What was found is not lost for the policy that is read off it.
-        interrupted = replace(run, status=Status.INTERRUPTED, message=KEYBOARD)
+        interrupted = replace(run, status=Status.INTERRUPTED, message=str(error) or KEYBOARD)
         return _result(name, request, "", engine, interrupted, clock)
 
 
@@ -171,11 +178,15 @@ def _check_same(processes: Processes, model: RowModel) -> None:
     """Refuse models that are not even of one size in all processes."""
     sizes = model.num_states, model.num_actions
     first = processes.first(sizes)
-    if processes.any(sizes != first):
-        raise ValueError(
-            f"process {processes.rank} has a model of {sizes[0]:,} states and {sizes[1]} actions, "
-            f"the first process one of {first[0]:,} and {first[1]}: all need the same"
-        )
+
+    def compare() -> None:
+        if sizes != first:
+            raise ValueError(
+                f"process {processes.rank} has a model of {sizes[0]:,} states and {sizes[1]} "
+                f"actions, the first process one of {first[0]:,} and {first[1]}: all need the same"
+            )
+
+    processes.together(compare)
 
 
 def _start(engine: PartEngine, V0: ArrayLike | None) -> NDArray[np.float64]:

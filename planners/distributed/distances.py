@@ -24,6 +24,9 @@ from planners.kernels.parts import (
 )
 from planners.kernels.tables import Moves, Outcomes
 
+#: ``carry(sources, distances, queue)`` does what `planners.kernels.parts.spread` does.
+Spread = Callable[[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]], None]
+
 
 class Links(NamedTuple):
     """Which states of the part lead to each one near: t has ``leading[ends[t]:ends[t + 1]]``.
@@ -62,6 +65,16 @@ def links_of_rows(tables: Outcomes, num_near: int) -> Links:
     return _links(leading_by_outcomes, (tables,), num_near)
 
 
+def by_links(links: Links) -> Spread:
+    """Return what carries distances by links.
+
+    Parameters
+    ----------
+    links : Links
+    """
+    return lambda sources, distances, queue: spread(*links, sources, distances, queue)
+
+
 def _links(kernel: Callable[..., Any], tables: tuple[Any, ...], num_near: int) -> Links:
     ends = np.zeros(num_near + 1, dtype=np.int64)
     kernel(*tables, ends, np.empty(0, dtype=np.int32))
@@ -75,7 +88,7 @@ def distances_across(
     processes: Processes,
     ghosts: Ghosts,
     terminal: NDArray[np.bool_],
-    links: Links,
+    carry: Spread,
     checkpoint: Callable[[], None],
 ) -> NDArray[np.int32]:
     """Return the fewest steps from each state of the part to a terminal one, -1 without a way.
@@ -85,7 +98,7 @@ def distances_across(
     processes : Processes
     ghosts : Ghosts
     terminal : ndarray of bool, shape (S,)
-    links : Links
+    carry : callable
     checkpoint : callable
         Called in each round, by all processes.
 
@@ -100,7 +113,7 @@ def distances_across(
     sources = np.flatnonzero(distances == 0).astype(np.int32)
     while processes.any(len(sources) > 0):
         checkpoint()
-        spread(links.ends, links.leading, sources, distances, queue)
+        carry(sources, distances, queue)
         found = ghosts.of_others(distances[:num_own])
         nearer = np.flatnonzero(found < distances[num_own:])
         distances[num_own:] = found

@@ -8,27 +8,44 @@ on the number of processes.  Extremes of parts are put together without rounding
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.arrays import readonly
+from aggmaze.maze_rows import MazeRows
 from aggmaze.models.row_kernels import row_sums
 from aggmaze.models.row_models import MoveRowModel, RowModel, TableRowModel, tells_moves
 from aggmaze.models.tabular import RowSums
 from planners.bellman import CompiledEngine, MoveEngine, SparseEngine, joined
-from planners.distributed.distances import Links, distances_across, links_of_moves, links_of_rows
+from planners.distributed.distances import (
+    Spread,
+    by_links,
+    distances_across,
+    links_of_moves,
+    links_of_rows,
+)
 from planners.distributed.ghosts import Ghosts
-from planners.distributed.partition import Partition, check_near, check_sizes, partition_of
+from planners.distributed.partition import (
+    Partition,
+    blocks,
+    check_near,
+    check_sizes,
+    partition_of,
+)
 from planners.distributed.processes import Processes
-from planners.distributed.reading import read_moves, read_outcomes
+from planners.distributed.reading import BYTES_A_STATE, check_room, read_moves, read_outcomes
 from planners.engine import Reading, Sweep
-from planners.kernels import moves, sparse
-from planners.kernels.tables import Moves, Outcomes
+from planners.kernels import moves, sparse, stencils
+from planners.kernels.parts import moves_at, spread_on_grid
+from planners.kernels.tables import Moves, Outcomes, StateNumbers
 from planners.kernels.vectors import sup_norm
 
 # What a kernel that reads values through labels is given where it reads none.
 _NO_LABELS = None
+# Of each state of a maze by rows: what any has, and its height.
+_BYTES_OF_A_MAZE = BYTES_A_STATE + 8
 
 
 class PartEngine(CompiledEngine):
@@ -92,7 +109,7 @@ class PartEngine(CompiledEngine):
 
     def count(self, flags: NDArray[np.bool_]) -> int:
         """Return how many flags are set, in all parts."""
-        return self.parts.total(np.count_nonzero(flags))
+        return self.parts.total(int(np.count_nonzero(flags)))
 
     def _aggregate(
         self,
@@ -105,8 +122,8 @@ class PartEngine(CompiledEngine):
         """Write the backups of some states of the part under aggregation."""
         raise NotImplementedError
 
-    def _links(self) -> Links:
-        """Return which states of the part lead to each one near."""
+    def _spread(self) -> Spread:
+        """Return what carries distances through the part."""
         raise NotImplementedError
 
     def _near(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -116,7 +133,7 @@ class PartEngine(CompiledEngine):
         """Return the steps to a terminal state; S where there is no way."""
         if self.steps_to_terminal is None:
             self.steps_to_terminal = distances_across(
-                self.parts, self.ghosts, self.terminal, self._links(), self.checkpoint
+                self.parts, self.ghosts, self.terminal, self._spread(), self.checkpoint
             )
         own = self.steps_to_terminal
         steps = np.concatenate([own, self.ghosts.of_others(own)])
@@ -146,8 +163,30 @@ class PartEngine(CompiledEngine):
         self.max_cost = float(processes.largest(np.array([self.max_cost]))[0])
 
 
-class MovePartEngine(PartEngine, MoveEngine):
-    """Engine of a part of a model of moves.
+class _MovesOfPart(PartEngine, MoveEngine):
+    """What engines of moves have in common, with a table or without."""
+
+    def _table_of(self, own: NDArray[np.int64]) -> Moves:
+        """Return the rows of some states of the part, with local numbers of successors."""
+        raise NotImplementedError
+
+    def _aggregate(
+        self,
+        own: NDArray[np.int64],
+        W: NDArray[np.float64],
+        labels: NDArray[np.int32],
+        labels_of_ghosts: NDArray[np.int32],
+        out: NDArray[np.float64],
+    ) -> None:
+        table = self._table_of(own)
+        # A row each, whose successors are mega-states.
+        following = readonly(_labels_at(table.successors, labels, labels_of_ghosts))
+        table = table._replace(successors=following)
+        moves.aggregated(table, self.gamma, np.arange(len(own)), W, _NO_LABELS, out)
+
+
+class MovePartEngine(_MovesOfPart):
+    """Engine of a part of a model of moves, by tables.
 
     Parameters
     ----------
@@ -181,27 +220,98 @@ class MovePartEngine(PartEngine, MoveEngine):
         super().__init__(model, gamma, num_threads, checkpoint, local.tables, local.terminal)
         self._share(processes, partition, ghosts)
 
-    def _aggregate(
-        self,
-        own: NDArray[np.int64],
-        W: NDArray[np.float64],
-        labels: NDArray[np.int32],
-        labels_of_ghosts: NDArray[np.int32],
-        out: NDArray[np.float64],
-    ) -> None:
-        successors = self.tables.successors[own]
-        # A table of a row each, whose successors are mega-states.
-        table = Moves(
-            readonly(_labels_at(successors, labels, labels_of_ghosts)),
-            readonly(self.tables.costs[own]),
-            self.tables.chosen,
-            self.tables.every,
+    def _table_of(self, own: NDArray[np.int64]) -> Moves:
+        tables = self.tables
+        return tables._replace(
+            successors=readonly(tables.successors[own]), costs=readonly(tables.costs[own])
         )
-        moves.aggregated(table, self.gamma, np.arange(len(own)), W, _NO_LABELS, out)
 
-    def _links(self) -> Links:
+    def _spread(self) -> Spread:
         num_near = len(self.terminal) + len(self.ghosts)
-        return links_of_moves(self.tables, num_near)
+        return by_links(links_of_moves(self.tables, num_near))
+
+
+class MazePartEngine(_MovesOfPart):
+    """Engine of a part of a maze by rows, by its heights or walls alone: a slab of it.
+
+    Parameters
+    ----------
+    model : MazeRows
+    gamma, processes, partition, num_threads, checkpoint, reading
+        As for `MovePartEngine`.
+    """
+
+    def __init__(
+        self,
+        model: MazeRows,
+        gamma: float,
+        processes: Processes,
+        partition: Partition,
+        num_threads: int,
+        checkpoint: Callable[[], None],
+        reading: Callable[[], None],
+    ) -> None:
+        sharing = processes.on_this_machine()
+        lo, hi = partition.lo, partition.hi
+
+        def read() -> tuple[stencils.Stencil, NDArray[np.int64]]:
+            first, last = stencils.ghosts_of(model, lo, hi)
+            check_near(hi - lo, last - first - (hi - lo))
+            check_room(sharing, hi - lo, _BYTES_OF_A_MAZE * (last - first))
+            states = np.concatenate([np.arange(first, lo), np.arange(hi, last)])
+            found = stencils.stencil_of(model, lo, hi)
+            reading()
+            return found, states
+
+        stencil, states = processes.together(read)
+        ghosts = _ghosts(processes, partition, states)
+        terminal = np.zeros(hi - lo, dtype=bool)
+        if lo <= model.goal < hi:
+            terminal[model.goal - lo] = True
+        work = (hi - lo) * model.num_actions
+        # The kernels of a slab in the place of those of a table.
+        CompiledEngine.__init__(
+            self,
+            model,
+            gamma,
+            num_threads,
+            stencils,
+            stencil,
+            readonly(terminal),
+            work,
+            checkpoint,
+        )
+        self.max_cost = float(max(self._over_states(stencils.largest_cost, stencil)))
+        self._take_rounding(model.p, model.num_actions)
+        self._by_vectors = False
+        self._share(processes, partition, ghosts)
+
+    def _table_of(self, own: NDArray[np.int64]) -> Moves:
+        stencil: Any = self.tables
+        shape = len(own), self.model.num_actions
+        successors, costs = np.empty(shape, dtype=np.int32), np.empty(shape)
+        moves_at(stencil, self.ghosts.last, own, successors, costs)
+        return Moves(readonly(successors), readonly(costs), stencil.chosen, stencil.every)
+
+    def _pick(
+        self,
+        near: NDArray[np.float64],
+        steps: NDArray[np.int32],
+        margins: tuple[float, float],
+        policy: NDArray[Any],
+    ) -> None:
+        """Write an action where the policy has none, by the tables of a block at a time."""
+        for lo, hi in blocks(0, len(policy), self.model.num_actions):
+            self.checkpoint()
+            unclear = lo + np.flatnonzero(policy[lo:hi] < 0)
+            found = policy[unclear]
+            table = self._table_of(unclear)
+            moves.greedy(table, self.gamma, near, steps, margins, found, 0, len(found))
+            policy[unclear] = found
+
+    def _spread(self) -> Spread:
+        stencil: Any = self.tables
+        return lambda sources, distances, queue: spread_on_grid(stencil, sources, distances, queue)
 
 
 class SparsePartEngine(PartEngine, SparseEngine):
@@ -278,8 +388,8 @@ class SparsePartEngine(PartEngine, SparseEngine):
         )
         sparse.aggregated(table, self.gamma, np.arange(len(own)), W, _NO_LABELS, out)
 
-    def _links(self) -> Links:
-        return links_of_rows(self.tables, len(self.terminal) + len(self.ghosts))
+    def _spread(self) -> Spread:
+        return by_links(links_of_rows(self.tables, len(self.terminal) + len(self.ghosts)))
 
 
 def part_engine(
@@ -289,7 +399,8 @@ def part_engine(
     num_threads: int = 1,
     checkpoint: Callable[[], None] = lambda: None,
     reading: Callable[[], None] = lambda: None,
-) -> MovePartEngine | SparsePartEngine:
+    with_tables: bool = False,
+) -> PartEngine:
     """Return the backups of this process's part of a model at a discount in [0, 1].
 
     Parameters
@@ -304,6 +415,8 @@ def part_engine(
         What long loops call now and then, in all processes at once.
     reading : callable
         Called after each block of rows is read; asks nothing of other processes.
+    with_tables : bool
+        Whether a maze is to have a table of its moves, too.
 
     Raises
     ------
@@ -317,8 +430,11 @@ def part_engine(
     length, _ = processes.PETSc.Sys.splitOwnership(num_states, comm=processes.comm)
     lengths = processes.gathered(np.array([length], dtype=np.int64))
     partition = partition_of(lengths, processes.rank)
-    make = MovePartEngine if tells_moves(model) else SparsePartEngine
-    return make(model, gamma, processes, partition, num_threads, checkpoint, reading)  # type: ignore[arg-type]
+    make: Callable[..., PartEngine] = SparsePartEngine
+    if tells_moves(model):
+        by_slabs = isinstance(model, MazeRows) and not with_tables
+        make = MazePartEngine if by_slabs else MovePartEngine
+    return make(model, gamma, processes, partition, num_threads, checkpoint, reading)
 
 
 def _ghosts(processes: Processes, partition: Partition, states: NDArray[np.int64]) -> Ghosts:
@@ -327,7 +443,7 @@ def _ghosts(processes: Processes, partition: Partition, states: NDArray[np.int64
 
 
 def _labels_at(
-    near: NDArray[np.int32], labels: NDArray[np.int32], labels_of_ghosts: NDArray[np.int32]
+    near: StateNumbers, labels: NDArray[np.int32], labels_of_ghosts: NDArray[np.int32]
 ) -> NDArray[np.int32]:
     """Return the labels of states by local numbers, of the shape of ``near``."""
     num_own = len(labels)

@@ -43,6 +43,11 @@ class Ghosts:
         #: Which of its own states others read, by their places in the part.
         self.read_by_others: NDArray[np.int64] = np.flatnonzero(self._near[: self._num_own])
 
+    @property
+    def last(self) -> NDArray[np.float64]:
+        """What the vector holds now, shape (S + G,): numbers of any meaning, for room."""
+        return self._near
+
     def __len__(self) -> int:
         return len(self.states)
 

@@ -30,7 +30,7 @@ from aggmaze.checks import check_choice
 from planners.distributed.engine import PartEngine
 from planners.distributed.partition import check_index
 from planners.engine import Sweep
-from planners.kernels.tables import Moves, Outcomes
+from planners.kernels.tables import Moves, Outcomes, StateNumbers
 from planners.solvers.base import Solver, Step
 from planners.solvers.modified_policy_iteration import ModifiedPolicyIterationOptions
 from planners.solvers.policy_sweeps import PolicySweeps
@@ -110,6 +110,18 @@ def make_modified(engine: PartEngine, options: ModifiedOptions) -> Solver:
     if options.inner_sweeps is not None:
         return PolicySweeps(engine, options)
     return KrylovModified(engine, options.solver)
+
+
+def reads_tables(options: Any) -> bool:
+    """Return whether a method makes matrices of the rows of policies.
+
+    Parameters
+    ----------
+    options : object
+        Of the method.
+    """
+    by_sweeps = isinstance(options, ModifiedOptions) and options.inner_sweeps is not None
+    return isinstance(options, PolicyIterationOptions | ModifiedOptions) and not by_sweeps
 
 
 class _Solved(NamedTuple):
@@ -224,7 +236,7 @@ class _Equations:
 
 def _of_moves(
     tables: Moves, policy: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+) -> tuple[NDArray[np.intp], StateNumbers, NDArray[np.float64]]:
     """Return what a policy may lead to: states, next ones and probabilities, by local numbers."""
     available = tables.costs < np.inf
     counts = available.sum(axis=1)
@@ -237,7 +249,7 @@ def _of_moves(
 
 def _of_outcomes(
     tables: Outcomes, policy: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+) -> tuple[NDArray[np.intp], StateNumbers, NDArray[np.float64]]:
     """Return what a policy may lead to, as `_of_moves` does; nothing from terminal states."""
     states = np.flatnonzero(~tables.terminal)
     listed = states * tables.costs.shape[1] + policy[states]

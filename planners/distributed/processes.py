@@ -156,9 +156,9 @@ class Processes:
         except BaseException as error:
             failure = error
         failures = self.comm.allgather(None if failure is None else _portable(failure))
-        for rank, error in enumerate(failures):
-            if error is not None:
-                raise failure if rank == self.rank and failure is not None else error
+        for rank, told in enumerate(failures):
+            if told is not None:
+                raise failure if rank == self.rank and failure is not None else told
         return result  # type: ignore[return-value]
 
     @contextmanager

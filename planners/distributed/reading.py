@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +25,11 @@ from aggmaze.names import UNNAMED
 from planners.distributed.partition import MOST_NEAR, blocks, check_near
 from planners.kernels.tables import Moves, Outcomes, count_rows
 
-# Of each state, beside its rows: V, the next V, that with ghosts, the values of the result, what
+_Number = TypeVar("_Number", bound=np.generic)
+
+#: Of each state, beside its rows: V, the next V, that with ghosts, the values of the result, what
 # is read of a policy, and flags.
-_BYTES_A_STATE = 44
+BYTES_A_STATE = 44
 _BYTES_AN_ENTRY = 12
 
 
@@ -130,7 +133,7 @@ def read_moves(
     """
     num_own, num_moves, num_states = hi - lo, model.num_actions, model.num_states
     check_chance("p", model.p)
-    _check_room(sharing, num_own, (12 * num_moves + _BYTES_A_STATE) * num_own)
+    check_room(sharing, num_own, (12 * num_moves + BYTES_A_STATE) * num_own)
     successors = np.empty((num_own, num_moves), dtype=np.int32)
     costs = np.empty((num_own, num_moves))
     terminal = np.empty(num_own, dtype=bool)
@@ -200,7 +203,7 @@ def read_outcomes(
         If there are more ghosts than can be numbered.
     """
     num_own, num_actions, num_states = hi - lo, model.num_actions, model.num_states
-    _check_room(sharing, num_own, (17 * num_actions + _BYTES_A_STATE) * num_own)
+    check_room(sharing, num_own, (17 * num_actions + BYTES_A_STATE) * num_own)
     costs = np.empty((num_own, num_actions))
     mask = np.empty((num_own, num_actions), dtype=bool)
     terminal = np.empty(num_own, dtype=bool)
@@ -220,7 +223,7 @@ def read_outcomes(
         if first == lo:
             # As much again while blocks are put together.
             each = _BYTES_AN_ENTRY * matrix.nnz // (last - first)
-            _check_room(sharing, num_own, 2 * each * num_own)
+            check_room(sharing, num_own, 2 * each * num_own)
         starts = indptr[here.start * num_actions : here.stop * num_actions + 1]
         starts[1:] = num_entries + matrix.indptr[1:].astype(np.int64)
         following = matrix.indices.astype(np.int64, copy=False)
@@ -289,7 +292,7 @@ def _check_rows(
         )
 
 
-def _joined(parts: list[NDArray[np.generic]]) -> NDArray[np.generic]:
+def _joined(parts: list[NDArray[_Number]]) -> NDArray[_Number]:
     """Return arrays one after another; they are given up one by one on the way."""
     whole = np.empty(sum(len(part) for part in parts), dtype=parts[0].dtype)
     place = 0
@@ -307,8 +310,18 @@ def _check_shape(
         raise ValueError(f"{name}({first}, {last}) has costs of shape {shape}, not {expected}")
 
 
-def _check_room(sharing: int, num_own: int, needed: int) -> None:
-    """Refuse what the processes of this machine have no memory for together."""
+def check_room(sharing: int, num_own: int, needed: int) -> None:
+    """Refuse what the processes of this machine have no memory for together.
+
+    Parameters
+    ----------
+    sharing : int
+        How many these are.
+    num_own : int
+        States of this one.
+    needed : int
+        Bytes that this one needs.
+    """
     check_memory(
         sharing * needed, f"{sharing} processes on this machine with {num_own:,} states each"
     )

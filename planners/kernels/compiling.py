@@ -110,6 +110,8 @@ class _Notice(event.Listener):
 
     def _announce(self) -> None:
         self._announced = True
+        if _quiet:
+            return
         print(f"compiling kernels (once; {self._where})...", file=sys.stderr, flush=True)
 
 
@@ -128,6 +130,7 @@ def _is_ours(event: Any) -> bool:
 
 _stopwatch = _Stopwatch()
 _watching = False
+_quiet = False
 
 
 def watch() -> None:
@@ -137,6 +140,12 @@ def watch() -> None:
         event.register("numba:compiler_lock", _stopwatch)  # type: ignore[no-untyped-call]
         event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]
         _watching = True
+
+
+def be_quiet() -> None:
+    """Give no notice of compilation any more."""
+    global _quiet
+    _quiet = True
 
 
 def seconds() -> float:

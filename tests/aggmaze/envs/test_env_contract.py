@@ -30,6 +30,7 @@ import planners
 from aggmaze import TabularEnv, TabularMDP
 from aggmaze.envs.terrain_maze import TerrainMazeEnv
 from aggmaze.layouts.heights import TERRAINS
+from aggmaze.layouts.passage_rules import PASSAGE_RULES
 from aggmaze.layouts.spanning_tree import GENERATORS
 from aggmaze.recipes import TERRAIN_COSTS
 
@@ -53,10 +54,12 @@ WALLS = """
 HEIGHTS = np.array([[0.5, 3.0, 2.0], [1.5, -1.0, math.nan], [0.0, 0.25, 1.0], [1.0, 1.0, 4.0]])
 PIXELS = np.arange(12, dtype=np.uint8).reshape(3, 4) ** 2
 
+ALL_GENERATORS = (*GENERATORS, *PASSAGE_RULES)
 MAZES: list[Variant] = [
     ("StandardMaze-v0", {"shape": (5, 4), "p": 0.9}),
     ("StandardMaze-v0", {"shape": (4, 4), "p": 0.2, "loops": 0.5, "start": "uniform"}),
     ("StandardMaze-v0", {"shape": (4, 5), "p": 0.05, "loops": 1.0, "generator": "depth_first"}),
+    *(("StandardMaze-v0", {"shape": (5, 4), "generator": each}) for each in PASSAGE_RULES),
     ("StandardMaze-v0", {"shape": (1, 2), "p": 0.9}),
     ("StandardMaze-v0", {"shape": (4, 4), "step_cost": -1.0, "p": 0.9}),
     *(("TerrainMaze-v0", {"shape": (5, 4), "p": 0.9, "terrain": terrain}) for terrain in TERRAINS),
@@ -689,11 +692,11 @@ class TestLayouts:
     @pytest.mark.parametrize(
         "variant",
         [
-            *(("StandardMaze-v0", {"shape": (7, 6), "generator": each}) for each in GENERATORS),
+            *(("StandardMaze-v0", {"shape": (7, 6), "generator": each}) for each in ALL_GENERATORS),
             ("StandardMaze-v0", {"shape": (6, 6), "loops": 0.2, "p": 0.5}),
             *(("TerrainMaze-v0", {"shape": (5, 6), "terrain": each}) for each in TERRAINS),
             ("NDMaze-v0", {"shape": (9,)}),
-            *(("NDMaze-v0", {"shape": (3, 3, 2, 2), "generator": each}) for each in GENERATORS),
+            *(("NDMaze-v0", {"shape": (3, 3, 2, 2), "generator": each}) for each in ALL_GENERATORS),
             ("NDMaze-v0", {"shape": (4, 3, 3), "kind": "terrain"}),
         ],
         ids=name,

@@ -1,0 +1,178 @@
+"""``aggmaze solve --engine petsc``: one run in all processes that ``mpiexec`` started.
+
+Only the first of them prints.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from aggmaze.env_settings import parse_settings
+from aggmaze.envs.by_rows import BY_ROWS, model_by_rows
+from aggmaze.layouts.rule import WholeOnlyError
+from aggmaze.memory import check_memory
+from aggmaze.models.row_models import RowModel, as_row_model
+from planners.adapters import as_model
+from planners.checkpoint import Checkpoint
+from planners.cli.app import err, out
+from planners.cli.progress import Goal, ProgressLine
+from planners.cli.rows import Rows, bound_row, method_rows, print_rows
+from planners.cli.sources import open_env
+from planners.distributed.discounted import METHODS, check_request
+from planners.distributed.processes import Processes, world
+from planners.distributed.result import PartResult
+from planners.kernels import compiling
+from planners.kernels.vectors import sup_norm
+from planners.objective import Discounted
+from planners.objectives.request import Request
+from planners.result import Status
+from planners.solve import PETSC, solve
+from planners.waiting import Waiting
+
+# By which those who start processes tell them which one they are.
+_RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
+# Of a result in one array in each process: values, policy and whether states are terminal, and as
+# much again while it is written.
+_GATHERED_BYTES = 34
+
+
+def solve_parts(
+    env_id: str,
+    settings: list[str],
+    asked: Discounted,
+    method: str,
+    options: Mapping[str, Any],
+    *,
+    limits: Mapping[str, Any],
+    seed: int,
+    num_threads: int | None,
+    checkpoint: Checkpoint | None,
+    save: Path | None,
+    certificate: Path | None,
+) -> None:
+    """Solve in parts, print what there is to say in the first process, and leave as `solve` does.
+
+    Parameters
+    ----------
+    env_id : str
+    settings : list of str
+        ``key=value``.
+    asked : Discounted
+    method : str
+    options, limits : mapping
+        Of the method, and of any.
+    seed : int
+    num_threads : int, optional
+        Of each process.
+    checkpoint : Checkpoint, optional
+    save, certificate : Path, optional
+        Files for the whole result.
+
+    Raises
+    ------
+    typer.Exit
+        With 1 if the run stopped short of the accuracy.
+    KeyboardInterrupt
+        If it was interrupted.
+    """
+    if any(os.environ.get(name, "0") != "0" for name in _RANKS):
+        be_quiet()
+    check_request(Request(method=method, options=dict(options)))
+    processes = world()
+    with processes.all_or_none():
+        with Waiting(err, f"making {env_id}"):
+            model = processes.together(lambda: _opened(env_id, settings))
+        if save is not None or certificate is not None:
+            needed = _GATHERED_BYTES * model.num_states * processes.on_this_machine()
+            processes.together(
+                lambda: check_memory(
+                    needed,
+                    "files of the whole result, which each process puts "
+                    f"together from all parts, and {model.num_states:,} states",
+                )
+            )
+        goal = Goal(asked, method, options, methods=METHODS, **limits)
+        with ProgressLine(err, "reading the model", goal) as line:
+            result = solve(
+                model,
+                objective=asked,
+                method=method,
+                seed=seed,
+                num_threads=num_threads,
+                callback=line.show if processes.rank == 0 else None,
+                checkpoint=checkpoint,
+                engine=PETSC,
+                **limits,
+                **options,
+            )
+        print_rows(_rows(env_id, model.num_actions, processes, result))
+        _write(processes, result, save, certificate)
+    if result.status == Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    if not result.success:
+        raise typer.Exit(1)
+
+
+def be_quiet() -> None:
+    """Print nothing any more: another process does."""
+    out.quiet = err.quiet = True
+    compiling.be_quiet()
+
+
+def _opened(env_id: str, settings: list[str]) -> RowModel:
+    """Return a model by rows, made so if it can be, else whole, with a word about that."""
+    why = f"{env_id} is made as a whole only"
+    if env_id in BY_ROWS:
+        try:
+            return model_by_rows(env_id, **parse_settings(settings))
+        except WholeOnlyError as error:
+            why = str(error)
+    model = as_row_model(as_model(open_env(env_id, settings)))
+    err.print(
+        f"note: each process makes and holds all {model.num_states:,} states to begin with: {why}",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    return model
+
+
+def _rows(env_id: str, num_actions: int, processes: Processes, result: PartResult) -> Rows:
+    """Return what is said of a result: called by all processes."""
+    size = float(processes.largest(np.array([sup_norm(result.values)]))[0])
+    each = math.ceil(result.num_states / processes.size)
+    return [
+        *method_rows(env_id, num_actions, result.num_states, result),
+        (
+            "processes",
+            f"{processes.size:,} with {each:,} states each at most, PETSc "
+            f"{'.'.join(map(str, processes.PETSc.Sys.getVersion()))} with "
+            f"{processes.index_bits}-bit indices",
+        ),
+        bound_row(result.bound, size),
+    ]
+
+
+def _write(
+    processes: Processes, result: PartResult, save: Path | None, certificate: Path | None
+) -> None:
+    """Write the files of the whole result, in the first process: called by all."""
+    if save is None and (certificate is None or not result.success):
+        return
+    whole = result.gathered()
+    leads = processes.rank == 0
+    if save is not None:
+        with Waiting(err, f"writing {save}"):
+            processes.together(lambda: whole.save(save) if leads else None)
+        out.print(f"result in {save}", highlight=False, soft_wrap=True)
+    if certificate is not None and result.success:
+        with Waiting(err, f"writing {certificate}"):
+            processes.together(lambda: whole.certificate(certificate) if leads else None)
+        out.print(f"certificate in {certificate}", highlight=False, soft_wrap=True)
