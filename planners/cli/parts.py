@@ -16,6 +16,7 @@ import typer
 
 from aggmaze.env_settings import parse_settings
 from aggmaze.envs.by_rows import BY_ROWS, model_by_rows
+from aggmaze.formats.stored_rows import open_rows
 from aggmaze.layouts.rule import WholeOnlyError
 from aggmaze.memory import check_memory
 from aggmaze.models.row_models import RowModel, as_row_model
@@ -129,6 +130,11 @@ def be_quiet() -> None:
 def _opened(env_id: str, settings: list[str]) -> RowModel:
     """Return a model by rows, made so if it can be, else whole, with a word about that."""
     why = f"{env_id} is made as a whole only"
+    if Path(env_id).suffix == ".npz" and not settings:
+        try:
+            return open_rows(env_id)
+        except ValueError as error:
+            why = str(error)
     if env_id in BY_ROWS:
         try:
             return model_by_rows(env_id, **parse_settings(settings))
