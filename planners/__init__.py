@@ -16,6 +16,7 @@ from planners.advice import with_regret, with_shaping
 from planners.arrival import Arrival, ArrivalProgress, arrival
 from planners.checkpoint import Checkpoint
 from planners.comparison import ComparedRun, Comparison, compare
+from planners.distributed.result import PartResult
 from planners.evaluation import evaluate
 from planners.normalize import normalized
 from planners.objective import AverageCost, Discounted, FiniteHorizon, TotalCost
@@ -45,6 +46,7 @@ __all__ = [
     "History",
     "NoModelError",
     "NotSolvedError",
+    "PartResult",
     "Progress",
     "RolloutProgress",
     "Rollouts",

@@ -34,7 +34,7 @@ from planners.kernels.vectors import sup_norm
 from planners.objective import Discounted
 from planners.objectives.request import Request
 from planners.result import Status
-from planners.solve import PETSC, solve
+from planners.solve import solve
 from planners.waiting import Waiting
 
 # By which those who start processes tell them which one they are.
@@ -101,15 +101,15 @@ def solve_parts(
             )
         goal = Goal(asked, method, options, methods=METHODS, **limits)
         with ProgressLine(err, "reading the model", goal) as line:
-            result = solve(
+            result: PartResult = solve(
                 model,
+                engine="petsc",
                 objective=asked,
                 method=method,
                 seed=seed,
                 num_threads=num_threads,
                 callback=line.show if processes.rank == 0 else None,
                 checkpoint=checkpoint,
-                engine=PETSC,
                 **limits,
                 **options,
             )

@@ -50,7 +50,7 @@ PAGES = (
         "Results",
         "What a solve returns.",
         "planners",
-        ("SolveResult", "History", "Status", "NotSolvedError", "NoModelError"),
+        ("SolveResult", "PartResult", "History", "Status", "NotSolvedError", "NoModelError"),
     ),
     Page(
         "policies",
