@@ -26,6 +26,7 @@ from planners.record import Progress
 from planners.result import History, NotSolvedError, SolveResult, Status
 from planners.rollout import RolloutProgress, Rollouts, rollout
 from planners.solve import METHODS, solve
+from planners.stored import open_result
 
 if _TYPE_CHECKING:
     from planners.watching.run import watch
@@ -60,6 +61,7 @@ __all__ = [
     "greedy",
     "normalized",
     "occupancy",
+    "open_result",
     "q_values",
     "rollout",
     "solve",

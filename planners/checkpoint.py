@@ -234,7 +234,7 @@ class Keeper:
         for letter, holds in zip(_LETTERS, heads, strict=True):
             for name, dtype in arrays.items():
                 if not holds:  # else it may be of another size, which is told when it is read
-                    reserve(self._path(letter, name), dtype, count)
+                    reserve(self._path(letter, name), dtype, (count,))
 
     def _path(self, letter: str, name: str) -> Path:
         return self._folder / f"{letter}-{name}.npy"
@@ -325,7 +325,7 @@ class Keeper:
                 out = np.empty(entry["num_entries"] if whole else count, dtype=dtype)
                 first = 0 if whole else share.lo
                 path = self._path(letter, name)
-                read_slice(path, out, first, entry["num_entries"], entry["sums"])
+                read_slice(path, out, first, (entry["num_entries"],), entry["sums"])
                 arrays[name] = out
             return arrays
 
@@ -402,16 +402,16 @@ class Keeper:
         def prepare() -> None:
             self._forget(letter)
             for name, array in by_state.items():
-                reserve(self._path(letter, name), array.dtype, share.num_states)
+                reserve(self._path(letter, name), array.dtype, (share.num_states,))
             for name, array in arrays.items():
                 path = self._path(letter, name)
-                reserve(path, array.dtype, len(array))
-                sums[name] = write_slice(path, array, 0, len(array))
+                reserve(path, array.dtype, array.shape)
+                sums[name] = write_slice(path, array, 0, array.shape)
 
         def write_own() -> None:
             for name, array in by_state.items():
                 path = self._path(letter, name)
-                sums[name] = write_slice(path, array, share.lo, share.num_states)
+                sums[name] = write_slice(path, array, share.lo, (share.num_states,))
 
         share.first(prepare)
         share.together(write_own)

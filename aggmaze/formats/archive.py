@@ -170,6 +170,23 @@ def open_archive(
         yield archive
 
 
+def check_scalar(header: Mapping[str, Any], name: str, kind: type) -> Any:
+    """Return a number or text of a header, and refuse one of another type than expected.
+
+    Parameters
+    ----------
+    header : mapping
+    name : str
+    kind : {float, int, str}
+    """
+    if name not in header:
+        raise ValueError(f"{name} is missing")
+    value = header[name]
+    if isinstance(value, bool) or not isinstance(value, (float, int) if kind is float else kind):
+        raise ValueError(f"{name} is {value!r}, not of type {kind.__name__}")
+    return value
+
+
 class Archive:
     """The arrays of an open archive, none of which is allocated before its size is checked.
 
@@ -212,14 +229,7 @@ class Archive:
         name : str
         kind : {float, int, str}
         """
-        if name not in self._header:
-            raise ValueError(f"{name} is missing")
-        value = self._header[name]
-        if isinstance(value, bool) or not isinstance(
-            value, (float, int) if kind is float else kind
-        ):
-            raise ValueError(f"{name} is {value!r}, not of type {kind.__name__}")
-        return value
+        return check_scalar(self._header, name, kind)
 
     def has_scalar(self, name: str) -> bool:
         """Return whether the header has a number or text of this name."""
