@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class StoredRows:
         return f"StoredRows({self.path!r}, {self.num_states:,} states, {self.num_actions} actions)"
 
     def __reduce__(self) -> tuple[Callable[[str], StoredRows], tuple[str]]:
-        return open_rows, (self.path,)
+        return open_rows, (str(Path(self.path).absolute()),)
 
     def rows(self, lo: int, hi: int) -> Rows:
         """Return the rows of the states ``lo`` to ``hi - 1``, read from the file and checked.

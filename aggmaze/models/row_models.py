@@ -303,7 +303,14 @@ class Digest:
 
 
 def digest_of(text: str, arrays: Iterable[NDArray[Any]] = ()) -> str:
-    """Return the `Digest` of a text and arrays."""
+    """Return the `Digest` of a text and arrays.
+
+    Parameters
+    ----------
+    text : str
+    arrays : iterable of ndarray
+        In C order.
+    """
     total = Digest(text)
     for array in arrays:
         total.begin(array.dtype, array.shape)
