@@ -142,7 +142,7 @@ def check_evaluations(checks: Checks, folder: Path) -> None:
             model,
             planners.solve(model, gamma=cases.GAMMA, method="value_iteration", tol=1e-12),
         )
-    for size in SIZES:
+    for size in (1, 2):
         found = sides(size, "evaluations", folder)
         for name, (model, truth) in truths.items():
             for i, arguments in enumerate(cases.EVALUATING):
