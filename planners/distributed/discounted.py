@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.models.events import EventMDP
-from aggmaze.models.moves import MoveMDP
-from aggmaze.models.row_models import RowModel, as_row_model
-from aggmaze.models.tabular import TabularMDP
-from planners.adapters import as_model
+from aggmaze.models.row_models import RowModel
+from planners.adapters import as_rows
 from planners.distributed.control import CommonClock, Signals, common_callback
 from planners.distributed.engine import PartEngine, part_engine
 from planners.distributed.krylov import (
@@ -121,7 +118,7 @@ def _solve(
     name: str,
     options: Any,
 ) -> PartResult:
-    model = processes.together(lambda: _row_model(model_or_env))
+    model = processes.together(lambda: as_rows(model_or_env))
     _check_same(processes, model)
     clock = CommonClock(processes, signals, request.time_limit)
     num_threads = request.num_threads or 1
@@ -165,13 +162,6 @@ def _solve(
         # What was found is not lost for the policy that is read off it.
         interrupted = replace(run, status=Status.INTERRUPTED, message=str(error) or KEYBOARD)
         return _result(name, request, "", engine, interrupted, clock)
-
-
-def _row_model(source: Any) -> RowModel:
-    """Return a model by rows, made whole where the source is not one."""
-    if isinstance(source, MoveMDP | TabularMDP | EventMDP) or hasattr(type(source), "key"):
-        return as_row_model(source)
-    return as_row_model(as_model(source))
 
 
 def _check_same(processes: Processes, model: RowModel) -> None:

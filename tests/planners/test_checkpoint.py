@@ -336,14 +336,18 @@ def test_ctrl_c_before_any_line(name: str, tmp_path: Path) -> None:
 
 
 KEPT = """
-import sys
-import numpy as np, planners
-from planners.record import Progress
+import sys, time
+import planners
 from tests.planners.test_checkpoint import EXACT, MODEL, GAMMA, solve
 
 name, path, target = sys.argv[1:]
-slow = lambda progress: __import__("time").sleep(0.002)
-print("ready", flush=True)
+
+def slow(progress):
+    if not progress.iteration == progress.resumed_at + 1:
+        time.sleep(0.005)
+    else:
+        print("ready", flush=True)
+
 result = solve(EXACT[name], planners.Checkpoint(path, every_iterations=2), callback=slow)
 print(result.status, result.message, flush=True)
 if result.success:
@@ -372,7 +376,7 @@ def test_killed_ten_times_and_gone_on_with(name: str, tmp_path: Path) -> None:
         with child(name, str(path), str(target)) as running:
             assert running.stdout is not None
             assert running.stdout.readline() == "ready\n"
-            time.sleep(rng.uniform(0.0, 0.12))
+            time.sleep(rng.uniform(0.0, 0.1))
             running.kill()
             kills += 1
         heads = [json.loads(head.read_text()) for head in path.glob("?.json")]
@@ -419,7 +423,7 @@ def test_sigterm_ends_a_run_with_a_checkpoint(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals to send")
 def test_a_scheduler_ends_a_process(tmp_path: Path) -> None:
-    program = KEPT.replace("0.002", "0.2 if progress.iteration > 5 else 0")
+    program = KEPT.replace("0.005", "0.2 if progress.iteration > 5 else 0")
     path, target = tmp_path / "kept", tmp_path / "result.npz"
     with child("Algorithm 3", str(path), str(target), program=program) as running:
         deadline = time.monotonic() + 300
@@ -581,7 +585,7 @@ from tests.planners.reference import random_moves
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
-    planners.solve(random_moves(0, 50_000, 2), gamma=0.9, method="value_iteration",
+    planners.solve(random_moves(0, 50_000, 2, p=1.0), gamma=0.9, method="value_iteration",
                    checkpoint=sys.argv[1])
 except OSError as error:
     print(error)
@@ -604,7 +608,7 @@ def test_a_disk_that_fails_on_the_way_does_not_end_the_run(
     calls = itertools.count()
 
     def fails(*arguments: Any) -> Any:
-        if next(calls) >= (9 if failing == "write_slice" else 2):
+        if next(calls) >= (10 if failing == "write_slice" else 2):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return works(*arguments)
 
@@ -735,7 +739,7 @@ def test_what_one_part_cannot_do_all_know(tmp_path: Path, monkeypatch: pytest.Mo
 def test_numbers_that_json_rounds_would_be_noticed(tmp_path: Path) -> None:
     """What heads hold is read as the very number that was written."""
     model = MoveMDP([[1], [2], [2]], [[math.pi * 1e-300], [1 / 3], [math.inf]])
-    options: dict[str, Any] = {"gamma": 1 / 3, "method": "value_iteration", "tol": 1e-15}
+    options: dict[str, Any] = {"gamma": 1 / 3, "method": "value_iteration", "tol": 1e-13}
     whole = planners.solve(model, **options)
     for stop in range(1, whole.num_iterations):
         path = tmp_path / str(stop)
