@@ -36,6 +36,23 @@ _HEAD = "result.json"
 _FORMAT = "aggmaze stored result 1"
 
 
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that holds other things than a result, or that cannot be made.
+
+    Raises
+    ------
+    OSError
+    """
+    if not folder.absolute().parent.is_dir():
+        raise FileNotFoundError(f"{str(folder.parent)!r}, to hold {folder.name!r}, is no folder")
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{str(folder)!r} is a file, and a folder is written")
+    if folder.is_dir() and not (folder / _HEAD).exists():
+        others = [entry.name for entry in folder.iterdir() if entry.suffix != ".npy"]
+        if others:
+            raise FileExistsError(f"{str(folder)!r} holds other things, such as {others[0]!r}")
+
+
 def write_folder(
     path: str | os.PathLike[str],
     header: Mapping[str, Any],
@@ -69,10 +86,7 @@ def write_folder(
     sums: dict[str, Sums] = {}
 
     def prepare() -> None:
-        if folder.is_dir() and not (folder / _HEAD).exists() and any(folder.iterdir()):
-            others = [entry.name for entry in folder.iterdir() if entry.suffix != ".npy"]
-            if others:
-                raise FileExistsError(f"{str(folder)!r} holds other things, such as {others[0]!r}")
+        check_folder(folder)
         folder.mkdir(exist_ok=True)
         for entry in (folder / _HEAD, *folder.glob("*.npy")):
             entry.unlink(missing_ok=True)

@@ -55,6 +55,7 @@ def solve_parts(
     seed: int,
     num_threads: int | None,
     checkpoint: Checkpoint | None,
+    store: Path | None,
     save: Path | None,
     certificate: Path | None,
 ) -> None:
@@ -73,6 +74,8 @@ def solve_parts(
     num_threads : int, optional
         Of each process.
     checkpoint : Checkpoint, optional
+    store : Path, optional
+        Folder that each process writes its part to.
     save, certificate : Path, optional
         Files for the whole result.
 
@@ -114,6 +117,10 @@ def solve_parts(
                 **options,
             )
         print_rows(_rows(env_id, model.num_actions, processes, result))
+        if store is not None:
+            with Waiting(err, f"writing {store}"):
+                result.store(store)
+            out.print(f"result in {store}", highlight=False, soft_wrap=True)
         _write(processes, result, save, certificate)
     if result.status == Status.INTERRUPTED:
         raise KeyboardInterrupt

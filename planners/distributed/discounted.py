@@ -181,14 +181,15 @@ def _check_same(processes: Processes, model: RowModel) -> None:
 
 def _start(engine: PartEngine, V0: ArrayLike | None) -> NDArray[np.float64]:
     """Return the part of the first V, with 0 in terminal states."""
-    own = len(engine.terminal)
+    start = np.zeros(len(engine.terminal))
     if V0 is None:
-        return np.zeros(own)
-    whole = np.asarray(V0)
-    if whole.shape != (engine.num_states,):
-        raise ValueError(f"V0 must have shape ({engine.num_states},), got {whole.shape}")
+        return start
+    whole, listed = np.asarray(V0), _num_listed(engine.model)
+    if whole.shape not in ((listed,), (engine.num_states,)):
+        raise ValueError(f"V0 must have shape ({listed},), got {whole.shape}")
     lo = engine.first_state
-    start = np.array(whole[lo : lo + own], dtype=np.float64)
+    given = whole[lo : lo + len(start)]
+    start[: len(given)] = given
     bad = np.flatnonzero(~np.isfinite(start))
     if len(bad):
         raise ValueError(f"V0[{lo + bad[0]}] = {start[bad[0]]} must be finite")
@@ -196,18 +197,28 @@ def _start(engine: PartEngine, V0: ArrayLike | None) -> NDArray[np.float64]:
     return start
 
 
+def _num_listed(model: Any) -> int:
+    """Return how many states of a model its source lists: all of a model by rows."""
+    held = getattr(model, "model", model)
+    return int(getattr(held, "num_listed_states", held.num_states))
+
+
 def _result(
     name: str, request: Request, lowered: str, engine: PartEngine, run: Run, clock: CommonClock
 ) -> PartResult:
     policy, policy_bound = policy_of(engine, run)
-    lo, own = engine.first_state, len(engine.terminal)
+    # Without the states that the source of a model does not list, which are the last ones.
+    listed = _num_listed(engine.model)
+    lo = min(engine.first_state, listed)
+    hi = min(engine.first_state + len(engine.terminal), listed)
+    own = slice(0, hi - lo)
     return PartResult(
         lo=lo,
-        hi=lo + own,
-        num_states=engine.num_states,
-        values=run.values,
-        policy=policy,
-        terminal=engine.terminal,
+        hi=hi,
+        num_states=listed,
+        values=run.values[own],
+        policy=policy[own],
+        terminal=engine.terminal[own],
         bound=run.bound,
         policy_bound=policy_bound,
         status=run.status,
@@ -222,7 +233,7 @@ def _result(
         seconds=run.seconds_before + clock.seconds(),
         history=run.history,
         allowance=run.check.certificate.allowance,
-        labels=run.labels,
+        labels=None if run.labels is None else run.labels[own],
         layout=request.layout,
         _parts=engine.parts,
     )
