@@ -40,6 +40,7 @@ if _TYPE_CHECKING:
     from aggmaze.envs.vector import TabularVectorEnv
     from aggmaze.exploration.exploring import TabularizeError, TabularizeProgress
     from aggmaze.exploration.tabularized import Tabularized, tabularize
+    from aggmaze.formats.stored_rows import open_rows, save_rows
     from aggmaze.grid_worlds import GridWorldRules, grid_world_model
     from aggmaze.maze_rows import MazeRows
     from aggmaze.models.row_models import MoveBlock, as_row_model
@@ -60,6 +61,7 @@ else:
         "envs.vector": ("TabularVectorEnv",),
         "exploration.exploring": ("TabularizeError", "TabularizeProgress"),
         "exploration.tabularized": ("Tabularized", "tabularize"),
+        "formats.stored_rows": ("open_rows", "save_rows"),
         "grid_worlds": ("GridWorldRules", "grid_world_model"),
         "maze_rows": ("MazeRows",),
         "models.row_models": ("MoveBlock", "as_row_model"),
@@ -109,8 +111,10 @@ __all__ = [
     "layout_to_text",
     "load_model",
     "model_by_rows",
+    "open_rows",
     "ready_layout",
     "save_model",
+    "save_rows",
     "tabularize",
 ]
 __version__ = "0.1.0"

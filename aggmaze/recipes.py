@@ -62,20 +62,18 @@ TERRAIN_COSTS = {
 
 
 class CostTerms(NamedTuple):
-    """What prices a move: ``max(climb, least_climb) + step``; into the goal as it says there.
+    """What prices a move: ``max(climb, least_climb) + step``.
 
     Parameters
     ----------
     least_climb, step : float
     goal_reward : float
-        What a move into the goal costs less than it would, or less than 0 unless ``adds``.
-    adds : bool
+        What a move into the goal costs less than that on terrain, and less than 0 in a maze.
     """
 
     least_climb: float
     step: float
     goal_reward: float
-    adds: bool
 
 
 class Recipe(Protocol):
@@ -190,7 +188,7 @@ class StandardRecipe:
     @property
     def terms(self) -> CostTerms:
         """What prices a move, none of which climbs."""
-        return CostTerms(0.0, float(self.step_cost), float(self.goal_reward), False)
+        return CostTerms(0.0, float(self.step_cost), float(self.goal_reward))
 
     def prices(self, costs: NDArray[np.float64], into_goal: Any) -> NDArray[np.float64]:
         """Write the costs of moves, shape (B, 2 D), over whatever is there, and return them.
@@ -273,7 +271,7 @@ class TerrainRecipe:
         kind = TERRAIN_COSTS[self.cost]
         # The zero whose sum with any number is that number, the other zero too.
         step = float(self.step_cost) if kind.with_step else -0.0
-        return CostTerms(kind.least_climb, step, float(self.goal_reward), True)
+        return CostTerms(kind.least_climb, step, float(self.goal_reward))
 
     def prices(self, costs: NDArray[np.float64], into_goal: Any) -> NDArray[np.float64]:
         """Write the costs of moves, shape (B, 2 D), over how far they climb, and return them.
@@ -285,7 +283,7 @@ class TerrainRecipe:
         into_goal : index
             Which of the moves lead into the goal.
         """
-        least_climb, step, goal_reward, _ = self.terms
+        least_climb, step, goal_reward = self.terms
         if least_climb > -math.inf:
             np.maximum(costs, least_climb, out=costs)
         costs += step

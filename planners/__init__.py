@@ -16,6 +16,7 @@ from planners.advice import with_regret, with_shaping
 from planners.arrival import Arrival, ArrivalProgress, arrival
 from planners.checkpoint import Checkpoint
 from planners.comparison import ComparedRun, Comparison, compare
+from planners.distributed.result import PartResult
 from planners.evaluation import evaluate
 from planners.normalize import normalized
 from planners.objective import AverageCost, Discounted, FiniteHorizon, TotalCost
@@ -25,6 +26,7 @@ from planners.record import Progress
 from planners.result import History, NotSolvedError, SolveResult, Status
 from planners.rollout import RolloutProgress, Rollouts, rollout
 from planners.solve import METHODS, solve
+from planners.stored import open_result
 
 if _TYPE_CHECKING:
     from planners.watching.run import watch
@@ -45,6 +47,7 @@ __all__ = [
     "History",
     "NoModelError",
     "NotSolvedError",
+    "PartResult",
     "Progress",
     "RolloutProgress",
     "Rollouts",
@@ -58,6 +61,7 @@ __all__ = [
     "greedy",
     "normalized",
     "occupancy",
+    "open_result",
     "q_values",
     "rollout",
     "solve",

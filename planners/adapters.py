@@ -15,6 +15,7 @@ from aggmaze.formats.outcomes import is_outcome
 from aggmaze.models.events import EventMDP
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
+from aggmaze.models.row_models import RowModel, as_row_model
 from aggmaze.models.tabular import TabularMDP
 
 _BOOLEANS = (bool, np.bool_)
@@ -61,6 +62,23 @@ def as_model(source: Any) -> Model:
         "DiscreteDP, got "
         f"{_kind(source)}"
     )
+
+
+def as_rows(source: Any) -> RowModel:
+    """Return a model by rows: the very same if it is one, else one that slices a whole model.
+
+    Parameters
+    ----------
+    source : object
+        What `aggmaze.models.row_models.as_row_model` or `as_model` takes.
+    """
+    whole = isinstance(source, MoveMDP | TabularMDP | EventMDP)
+    return as_row_model(source if whole or is_by_rows(source) else as_model(source))
+
+
+def is_by_rows(source: Any) -> bool:
+    """Return whether something is a model by rows, and no whole one."""
+    return hasattr(type(source), "key") and hasattr(type(source), "num_states")
 
 
 def _lists_outcomes(source: Any) -> bool:

@@ -62,7 +62,7 @@ class CompiledEngine:
     num_threads : int
     kernels : module
         `planners.kernels.moves` or `planners.kernels.sparse`.
-    tables : Moves or Outcomes
+    tables : Moves or Outcomes, or what else the kernels take
     terminal : ndarray of bool, shape (S,)
         Of the states whose rows the tables have.
     work : int
@@ -79,7 +79,7 @@ class CompiledEngine:
         gamma: float,
         num_threads: int,
         kernels: ModuleType,
-        tables: Tables,
+        tables: Any,
         terminal: NDArray[np.bool_],
         work: int,
         checkpoint: Callable[[], None],

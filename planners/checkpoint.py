@@ -14,6 +14,7 @@ of random numbers included.  A method that cannot say its state begins anew from
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import warnings
@@ -169,9 +170,10 @@ class Keeper:
         self._by_state = dict(solver.by_state) if isinstance(solver, Resumable) else {}
         self._resumable = isinstance(solver, Resumable)
         self._lock: IO[bytes] | None = None
-        # Of the one that holds: its letter, its number, its iteration, and when it was written.
-        self._letter, self._number = _LETTERS[1], 0
-        self._iteration, self._time = 0, 0.0
+        # Of the one that holds: its letter, its number and its iteration.
+        self._letter, self._number, self._iteration = _LETTERS[1], 0, 0
+        # The last time that one was written, or could not be.
+        self._tried, self._time = 0, 0.0
         self._failure = ""
         self._written: Point | None = None
 
@@ -179,6 +181,7 @@ class Keeper:
         try:
             self._share.first(self._prepare)
             self.found = self._find()
+            self._share.first(self._take_room)
         except OSError as error:
             self._unlock()
             if error.errno is None:  # said already
@@ -203,7 +206,7 @@ class Keeper:
             self._lock = None
 
     def _prepare(self) -> None:
-        """Make the folder, take it for this run alone, and have the disk keep room for arrays."""
+        """Make the folder, and take it for this run alone."""
         self._folder.mkdir(exist_ok=True)
         self._lock = (self._folder / "lock").open("wb")
         if fcntl is not None:
@@ -215,6 +218,9 @@ class Keeper:
                 pass  # a file system without locks
         if not self._checkpoint.resume:
             self._forget(*_LETTERS)
+
+    def _take_room(self) -> None:
+        """Have the disk keep room for the arrays over the states, of two checkpoints."""
         arrays = {"V": "float64", **self._by_state}
         count = self._share.num_states
         needed = _ROOM_BESIDES
@@ -230,11 +236,11 @@ class Keeper:
                 f"there is no room for checkpoints in {self._name}: two of them take "
                 f"{size_in_words(needed)} more, and {size_in_words(free)} is free"
             )
-        heads = [self._head_path(letter).exists() for letter in _LETTERS]
-        for letter, holds in zip(_LETTERS, heads, strict=True):
-            for name, dtype in arrays.items():
-                if not holds:  # else it may be of another size, which is told when it is read
-                    reserve(self._path(letter, name), dtype, count)
+        for letter in _LETTERS:
+            # One that holds has its files, or is the damaged one that this run does not need.
+            if not self._head_path(letter).exists():
+                for name, dtype in arrays.items():
+                    reserve(self._path(letter, name), dtype, (count,))
 
     def _path(self, letter: str, name: str) -> Path:
         return self._folder / f"{letter}-{name}.npy"
@@ -252,7 +258,8 @@ class Keeper:
 
     def _find(self) -> Found | None:
         """Return what the newest checkpoint that is whole holds."""
-        heads = sorted(self._heads(), key=lambda entry: -entry[1].get("number", 0))
+        # One that cannot be read may be the newest.
+        heads = sorted(self._heads(), key=lambda entry: -entry[1].get("number", math.inf))
         damaged: list[str] = []
         for letter, head in heads:
             try:
@@ -269,7 +276,7 @@ class Keeper:
                     stacklevel=2,
                 )
             self._letter, self._number = letter, head["number"]
-            self._iteration = found.whole.num_iterations
+            self._iteration = self._tried = found.whole.num_iterations
             return found
         if damaged:
             raise ValueError(
@@ -325,7 +332,7 @@ class Keeper:
                 out = np.empty(entry["num_entries"] if whole else count, dtype=dtype)
                 first = 0 if whole else share.lo
                 path = self._path(letter, name)
-                read_slice(path, out, first, entry["num_entries"], entry["sums"])
+                read_slice(path, out, first, (entry["num_entries"],), entry["sums"])
                 arrays[name] = out
             return arrays
 
@@ -359,7 +366,7 @@ class Keeper:
             Since this process began to solve, in every process the same.
         """
         rules = self._checkpoint
-        iterations = point.whole.num_iterations - self._iteration
+        iterations = point.whole.num_iterations - self._tried
         by_count = rules.every_iterations is not None and iterations >= rules.every_iterations
         by_time = rules.every_seconds is not None and seconds - self._time >= rules.every_seconds
         if by_count or by_time:
@@ -374,7 +381,7 @@ class Keeper:
         seconds : float
             Since this process began to solve, in every process the same.
         """
-        self._time = seconds
+        self._time, self._tried = seconds, point.whole.num_iterations
         if point is self._written:
             return
         letter = _LETTERS[1 - _LETTERS.index(self._letter)]
@@ -402,16 +409,16 @@ class Keeper:
         def prepare() -> None:
             self._forget(letter)
             for name, array in by_state.items():
-                reserve(self._path(letter, name), array.dtype, share.num_states)
+                reserve(self._path(letter, name), array.dtype, (share.num_states,))
             for name, array in arrays.items():
                 path = self._path(letter, name)
-                reserve(path, array.dtype, len(array))
-                sums[name] = write_slice(path, array, 0, len(array))
+                reserve(path, array.dtype, array.shape)
+                sums[name] = write_slice(path, array, 0, array.shape)
 
         def write_own() -> None:
             for name, array in by_state.items():
                 path = self._path(letter, name)
-                sums[name] = write_slice(path, array, share.lo, share.num_states)
+                sums[name] = write_slice(path, array, share.lo, (share.num_states,))
 
         share.first(prepare)
         share.together(write_own)

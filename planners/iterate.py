@@ -124,13 +124,13 @@ def iterate(
             if keeper is not None and point is not None:
                 keeper.write(point, record.seconds - before)
             history = record.history(whole.num_iterations)
-            return _told(judge.run(whole, end, history), keeper, before)
+            return _told(judge.run(whole, end, history), budget, keeper, before)
     except KeyboardInterrupt as error:
         # What was found is not lost for the sweep that certifies it.
         clock.lift()
         end = Status.INTERRUPTED, str(error) or KEYBOARD
         history = record.history(whole.num_iterations)
-        return _told(judge.run(whole, end, history), keeper, before)
+        return _told(judge.run(whole, end, history), budget, keeper, before)
 
 
 def _point(whole: Whole, step: Step | None, judge: Judge, record: Record, solver: Solver) -> Point:
@@ -158,13 +158,14 @@ def _gone_on(
     return whole._replace(labels=labels), found.step, found.seconds
 
 
-def _told(run: Run, keeper: Keeper | None, before: float) -> Run:
+def _told(run: Run, budget: Budget, keeper: Keeper | None, before: float) -> Run:
     """Say in the message of a run where it was gone on with, and can be."""
     if keeper is None:
         return run
     message = run.message
     if keeper.found is not None:
         message += f"; resumed at iteration {keeper.found.whole.num_iterations:,}"
-    if run.status != Status.CONVERGED:
+    timed_out = budget.time_limit is not None and run.message == budget.out_of_time()[1]
+    if timed_out or not run.status.success:
         message += f"; {keeper.words()}"
     return replace(run, message=message, seconds_before=before)

@@ -16,15 +16,23 @@ from aggmaze.memory import check_memory
 from aggmaze.models.model import Model, with_table
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
-from planners.adapters import as_model
+from planners.adapters import as_model, as_rows
 from planners.bellman import local_engine
+from planners.block_values import block_q_values
 from planners.engine import Engine, Reading
 from planners.event_engine import make_engine
 from planners.kernels import sparse
 from planners.kernels.compiling import interruptible
 from planners.kernels.tables import moves_of, outcomes_of, unsigned
 from planners.linear.shortest_paths import GridPaths, grid_paths
-from planners.objective import AverageCost, FiniteHorizon, Objective, TotalCost, as_objective
+from planners.objective import (
+    AverageCost,
+    Discounted,
+    FiniteHorizon,
+    Objective,
+    TotalCost,
+    as_objective,
+)
 from planners.result import SolveResult
 from planners.stages import Stages
 
@@ -39,19 +47,24 @@ def q_values(
     gamma: float | None = None,
     *,
     objective: Objective | None = None,
+    states: tuple[int, int] | None = None,
 ) -> NDArray[np.float64]:
     """Return what each action costs in all, if the costs-to-go after it are V.
 
     Parameters
     ----------
     model_or_env
-        What `as_model` takes.
+        What `as_model` takes; with ``states`` a model by rows as well.
     V : SolveResult, or array_like, shape (S,), or (T + 1, S) for a `FiniteHorizon`
         Costs-to-go; infinite ones only for `TotalCost`.  A result brings its objective.
     gamma : float, optional
         Discount in [0, 1]; 1 stands for `TotalCost`.
     objective : Objective, optional
         In place of ``gamma``.
+    states : pair of int, optional
+        Of these alone, from the first up to the second, which is not among them: of discounted
+        costs.  What the others cost is neither computed nor read, so that it may be a block of a
+        model by rows (`aggmaze.model_by_rows`), with the result of `open_result`.
 
     Returns
     -------
@@ -67,9 +80,13 @@ def q_values(
         If V does not fit; or for an `AverageCost` without a result, or one whose gain differs from
         state to state, so that no one number says what an action is worth.
     """
-    model = as_model(model_or_env)
     asked = objective_of(V, gamma, objective)
     values = V.values if isinstance(V, SolveResult) else V
+    if states is not None:
+        if not isinstance(asked, Discounted):
+            raise ValueError(f"states= is for discounted costs, and {asked} is asked for")
+        return block_q_values(as_rows(model_or_env), np.asanyarray(values), asked.gamma, states)
+    model = as_model(model_or_env)
     if isinstance(asked, FiniteHorizon):
         return _horizon_q_values(model, values, asked)
     if isinstance(asked, AverageCost):

@@ -15,6 +15,8 @@ from aggmaze.checks import check_integer
 from aggmaze.formats.archive import Archive, Expected, open_archive, write_archive
 from aggmaze.layouts.layout import Layout
 from aggmaze.names import Names, as_names, index_of, names_from_bytes, names_to_bytes
+from planners.engine import WHOLE
+from planners.folders import ResultFolder, write_folder
 from planners.maps import StateMap
 from planners.objective import (
     INFINITE,
@@ -26,6 +28,7 @@ from planners.objective import (
 )
 from planners.proof import FORMAT as CERTIFICATE_FORMAT
 from planners.proof import certificate_of
+from planners.slices import Share
 
 _FORMAT = "aggmaze result 1"
 
@@ -375,6 +378,31 @@ class SolveResult:
         ValueError
             If a state or action has a name that a file cannot hold (see `aggmaze.save_model`).
         """
+        write_archive(path, _FORMAT, *self._contents())
+
+    def store(self, path: str | os.PathLike[str]) -> None:
+        """Write the result to a folder of plain arrays, to be read block by block.
+
+        There is a ``.npy`` file for each array and a head in JSON, which is written last.
+        `planners.open_result` maps them into memory.  A result that the folder held is replaced.
+
+        Parameters
+        ----------
+        path : path-like
+            A folder, made where there is none.
+
+        Raises
+        ------
+        OSError
+            If the folder holds other things, or cannot be written to, or there is no room.
+        ValueError
+            If a state or action has a name that a file cannot hold (see `aggmaze.save_model`).
+        """
+        header, arrays = self._contents()
+        write_folder(path, header, {}, arrays, Share.of(WHOLE, self.values.shape[-1]))
+
+    def _contents(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what files hold: numbers and texts, and arrays."""
         arrays: dict[str, NDArray[Any]] = {"values": self.values, "policy": self.policy}
         if self.labels is not None:
             arrays["labels"] = self.labels
@@ -390,8 +418,7 @@ class SolveResult:
                 arrays[name] = names_to_bytes(name, names)
         for name, array in vars(self.history).items():
             arrays[f"history_{name}"] = array
-        header = {name: getattr(self, name) for name in _SCALARS}
-        header |= {"gamma": self.gamma, "objective": _KINDS_OF_OBJECTIVE[type(self.objective)]}
+        header = header_of(self)
         if isinstance(self.objective, TotalCost):
             header["dead_ends"] = str(self.objective.dead_ends)
         elif isinstance(self.objective, FiniteHorizon):
@@ -400,7 +427,7 @@ class SolveResult:
                 arrays["terminal_costs"] = np.asarray(self.objective.terminal_costs)
         # So that none of those that may be absent gets lost unnoticed.
         header["arrays"] = " ".join(arrays)
-        write_archive(path, _FORMAT, header, arrays)
+        return header, arrays
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -416,45 +443,62 @@ class SolveResult:
             If the result needs more memory than is available.
         """
         with open_archive(path, _FORMAT) as archive:
-            scalars: dict[str, Any] = {
-                name: archive.scalar(name, _KINDS.get(cls.__annotations__[name], str))
-                for name in _SCALARS
-            }
-            scalars["status"] = Status(scalars["status"])
-            expected = _expected_arrays(archive, scalars["num_iterations"])
-            arrays = archive.read(expected)
-            if "history_iteration" not in arrays:
-                count = len(arrays["history_seconds"])
-                arrays["history_iteration"] = np.arange(1, count + 1)
-            history = History(**{f.name: arrays.pop(f"history_{f.name}") for f in fields(History)})
-            proof = {
-                name: arrays.pop(f"proof_{name}") for name in _PROOFS if f"proof_{name}" in arrays
-            }
-            ends = (arrays.pop("lower"), arrays.pop("upper")) if "lower" in arrays else None
-            objective = _read_objective(archive, arrays.pop("terminal_costs", None))
-            names = {name: arrays.pop(name, None) for name in _NAMES}
-            action_names = _names("action_names", names)
-            policy = arrays["policy"]
-            if (
-                action_names is not None
-                and policy.size
-                and not 0 <= policy.min() <= policy.max() < len(action_names)
-            ):
-                raise ValueError(
-                    f"policy names an action outside [0, {len(action_names)}), those with names"
-                )
-            return cls(
-                objective=objective,
-                history=history,
-                ends=ends,
-                proof=proof or None,
-                state_names=_names("state_names", names, arrays["values"].shape[-1]),
-                action_names=action_names,
-                **scalars | arrays,
+            return cls.read(archive)
+
+    @classmethod
+    def read(cls, archive: Archive | ResultFolder) -> Self:
+        """Return what an open file or folder holds, as far as it is what it should be.
+
+        Parameters
+        ----------
+        archive : Archive or ResultFolder
+        """
+        scalars: dict[str, Any] = {
+            name: archive.scalar(name, _KINDS.get(SolveResult.__annotations__[name], str))
+            for name in _SCALARS
+        }
+        scalars["status"] = Status(scalars["status"])
+        expected = _expected_arrays(archive, scalars["num_iterations"])
+        arrays = archive.read(expected)
+        if "history_iteration" not in arrays:
+            count = len(arrays["history_seconds"])
+            arrays["history_iteration"] = np.arange(1, count + 1)
+        history = History(**{f.name: arrays.pop(f"history_{f.name}") for f in fields(History)})
+        proof = {name: arrays.pop(f"proof_{name}") for name in _PROOFS if f"proof_{name}" in arrays}
+        ends = (arrays.pop("lower"), arrays.pop("upper")) if "lower" in arrays else None
+        objective = _read_objective(archive, arrays.pop("terminal_costs", None))
+        names = {name: arrays.pop(name, None) for name in _NAMES}
+        action_names = _names("action_names", names)
+        policy = arrays["policy"]
+        if (
+            action_names is not None
+            and policy.size
+            and not 0 <= policy.min() <= policy.max() < len(action_names)
+        ):
+            raise ValueError(
+                f"policy names an action outside [0, {len(action_names)}), those with names"
             )
+        return cls(
+            objective=objective,
+            history=history,
+            ends=ends,
+            proof=proof or None,
+            state_names=_names("state_names", names, arrays["values"].shape[-1]),
+            action_names=action_names,
+            **scalars | arrays,
+        )
+
+
+def header_of(result: Any) -> dict[str, Any]:
+    """Return the numbers and texts that files hold of a result, or of a part of one."""
+    objective = _KINDS_OF_OBJECTIVE[type(result.objective)]
+    scalars = {name: getattr(result, name) for name in _SCALARS}
+    return {**scalars, "gamma": result.gamma, "objective": objective}
 
 
 _FLOAT, _INTEGER = ("float64",), ("int32", "int64")
+# Of several processes, policies have the narrowest type that holds them.
+_ACTIONS = ("int8", "int16", *_INTEGER)
 _KINDS: dict[str, type] = {"float": float, "int": int}
 _NAMES = ("state_names", "action_names")
 _ARRAYS = ("values", "policy", "history", "labels", "ends", "bias", "proof", *_NAMES)
@@ -482,14 +526,14 @@ _PROOFS = {
 }
 
 
-def _expected_arrays(archive: Archive, num_iterations: int) -> dict[str, Expected]:
+def _expected_arrays(archive: Archive | ResultFolder, num_iterations: int) -> dict[str, Expected]:
     """Return the types and shapes that the arrays of a saved result are to have."""
     shape = archive.shape("values", 1, 2)
     per_state = shape[-1:]
     expected: dict[str, Expected] = {
         "values": (_FLOAT, shape),
         # Without a step there is no action.
-        "policy": (_INTEGER, shape if len(shape) == 1 else archive.shape("policy", 2)),
+        "policy": (_ACTIONS, shape if len(shape) == 1 else archive.shape("policy", 2)),
     }
     steps = archive.shape("proof_errors", 1) if "proof_errors" in archive else (0,)
     sizes = {"state": per_state, "step": steps, "one": (1,)}
@@ -526,7 +570,9 @@ def _names(
     return None if found is None else names_from_bytes(name, found, count)
 
 
-def _read_objective(archive: Archive, terminal_costs: NDArray[np.float64] | None) -> Objective:
+def _read_objective(
+    archive: Archive | ResultFolder, terminal_costs: NDArray[np.float64] | None
+) -> Objective:
     """Return the objective that the header of a saved result names."""
     gamma = archive.scalar("gamma", float)
     kind = archive.scalar("objective", str) if archive.has_scalar("objective") else "discounted"

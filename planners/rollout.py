@@ -33,7 +33,7 @@ from aggmaze.checks import check_integer, check_time_limit
 from aggmaze.env_model import NoModelError
 from aggmaze.envs.tabular import TabularEnv
 from aggmaze.models.model import Model
-from planners.adapters import as_model
+from planners.adapters import as_model, is_by_rows
 from planners.budget import Clock, OutOfTimeError
 from planners.evaluation import evaluate, policy_changes, values_by_step
 from planners.kernels.compiling import interruptible
@@ -43,6 +43,7 @@ from planners.objective import AverageCost, FiniteHorizon, Objective, as_objecti
 from planners.policies import StepVariances
 from planners.policy_gains import average_cost_of_policy
 from planners.result import SolveResult
+from planners.row_walks import RowWalk
 from planners.stages import Stages
 
 # Longest episode where neither the caller nor the environment sets a limit.
@@ -149,7 +150,8 @@ def rollout(
     ----------
     env : gymnasium.Env, or what `as_model` takes
         A single environment; its state is ``info["state"]``, or the observation where ``info``
-        has none.  Of anything else the model is walked through, in a `TabularEnv`.
+        has none.  Of anything else the model is walked through, in a `TabularEnv`; a model by rows
+        (`aggmaze.model_by_rows`) state by state, without a promise, which takes all of it.
     policy
         A `SolveResult`, a success or not; actions, shape (S,); probabilities of actions, shape
         (S, A); for a `FiniteHorizon` either of them for each step, (T, S) or (T, S, A); a callable
@@ -189,7 +191,7 @@ def rollout(
     if isinstance(env, VectorEnv):
         raise TypeError(f"rollout takes a single environment, got {type(env).__name__}")
     if not isinstance(env, gym.Env):
-        env = TabularEnv(as_model(env))
+        env = RowWalk(env) if is_by_rows(env) else TabularEnv(as_model(env))
     limit = episode_limit(env) if max_steps is None else max_steps
     max_steps = check_integer("max_steps", limit, least=1)
     table: NDArray[Any] | None = None

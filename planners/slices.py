@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import math
 import os
 import secrets
 import zlib
@@ -120,22 +121,22 @@ def header_of(dtype: DTypeLike, shape: tuple[int, ...]) -> bytes:
     return text.getvalue()
 
 
-def reserve(path: Path, dtype: DTypeLike, num_entries: int) -> None:
+def reserve(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> None:
     """Make a file for an array, with room on the disk for all of it; one that is there may stay.
 
     Parameters
     ----------
     path : Path
     dtype : dtype_like
-    num_entries : int
+    shape : tuple of int
 
     Raises
     ------
     OSError
         If there is no room, or the file cannot be written.
     """
-    header = header_of(dtype, (num_entries,))
-    size = len(header) + np.dtype(dtype).itemsize * num_entries
+    header = header_of(dtype, shape)
+    size = len(header) + np.dtype(dtype).itemsize * math.prod(shape)
     with path.open("r+b" if path.exists() else "x+b") as file:
         if os.fstat(file.fileno()).st_size != size:
             file.truncate(size)
@@ -156,7 +157,7 @@ def _take_room(descriptor: int, size: int) -> None:
             raise
 
 
-def write_slice(path: Path, part: NDArray[Any], first: int, num_entries: int) -> Sums:
+def write_slice(path: Path, part: NDArray[Any], first: int, shape: tuple[int, ...]) -> Sums:
     """Write entries of an array where they belong, and return when they are on the disk.
 
     Parameters
@@ -166,7 +167,7 @@ def write_slice(path: Path, part: NDArray[Any], first: int, num_entries: int) ->
     part : ndarray of one axis
     first : int
         Number of its first entry in the whole array.
-    num_entries : int
+    shape : tuple of int
         Of the whole array.
 
     Returns
@@ -174,7 +175,7 @@ def write_slice(path: Path, part: NDArray[Any], first: int, num_entries: int) ->
     list of [int, int, int]
         The pieces.
     """
-    start, width = len(header_of(part.dtype, (num_entries,))), part.dtype.itemsize
+    start, width = len(header_of(part.dtype, shape)), part.dtype.itemsize
     part = np.ascontiguousarray(part)
     sums: Sums = []
     with path.open("r+b", buffering=0) as file:
@@ -188,7 +189,9 @@ def write_slice(path: Path, part: NDArray[Any], first: int, num_entries: int) ->
     return sums
 
 
-def read_slice(path: Path, out: NDArray[Any], first: int, num_entries: int, sums: Sums) -> None:
+def read_slice(
+    path: Path, out: NDArray[Any], first: int, shape: tuple[int, ...], sums: Sums
+) -> None:
     """Read entries of an array into ``out``, and refuse them if they are not what was written.
 
     Parameters
@@ -198,7 +201,7 @@ def read_slice(path: Path, out: NDArray[Any], first: int, num_entries: int, sums
         Receives the entries.
     first : int
         Number of its first entry in the whole array.
-    num_entries : int
+    shape : tuple of int
         Of the whole array.
     sums : list of [int, int, int]
         The pieces, of all who wrote.
@@ -208,10 +211,10 @@ def read_slice(path: Path, out: NDArray[Any], first: int, num_entries: int, sums
     OSError
         If a piece is missing, or its checksum is another one.
     """
-    header, width = header_of(out.dtype, (num_entries,)), out.dtype.itemsize
+    header, width = header_of(out.dtype, shape), out.dtype.itemsize
     with path.open("rb", buffering=0) as file:
         if _read(file, len(header)) != header:
-            raise OSError(f"{str(path)!r} is no array of {num_entries:,} {out.dtype}")
+            raise OSError(f"{str(path)!r} is no {out.dtype} of shape {shape}")
         place = first
         for lo, hi, checksum in sorted(sums):
             if hi <= first or lo >= first + len(out):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "models"
-PAGES = ("functions.md", "matrices.md", "files.md")
+PAGES = ("functions.md", "matrices.md", "files.md", "by_rows.md")
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BLOCKS = [
     pytest.param(block, id=f"{page}-{number}")

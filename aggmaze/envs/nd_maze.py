@@ -86,12 +86,13 @@ class NDMazeEnv(MazeEnv):
     ## Arguments
     - `shape`: positions along each axis, (6, 6, 6) by default.
     - `kind`: "standard" (default) or "terrain".
-    - `generator`: "kruskal" (default) or "depth_first" (long corridors); kind "standard" only.
+    - `generator`: "kruskal" (default), "depth_first" (long corridors), "binary_tree" or "blocks"
+      (see StandardMaze-v0); kind "standard" only.
     - `loops`: share of the remaining walls opened after generation, 0 by default; kind "standard"
       only.
-    - `terrain`: "smooth" (default), "fractal" or "uniform"; kind "terrain" only.
-    - `smoothness`: standard deviation of the smooth heights in positions, a twentieth of the shape
-      by default; kind "terrain" only.
+    - `terrain`: "smooth" (default), "fractal", "uniform" or "noise"; kind "terrain" only.
+    - `smoothness`: how far "smooth" heights and "noise" are alike, in positions, a twentieth of the
+      shape by default (see TerrainMaze-v0); kind "terrain" only.
     - `cost`: "shifted" (default), "difference" or "climb"; kind "terrain" only.
     - `layout`: a maze of two dimensions as text, or in a file, as in both; it settles the shape.
     - `start`: "corner" (default), "uniform", or coordinates, one an axis.

@@ -71,8 +71,12 @@ class StandardMazeEnv(MazeEnv):
       cell must reach the goal.  It settles the shape and all walls: `generator`,
       `loops` and `layout_seed` do not go with it.
     - `layout_seed`: makes the maze, 0 by default; `reset(seed=...)` never changes it.
-    - `generator`: "kruskal" (default) or "depth_first" (long corridors).
-    - `loops`: share of the remaining walls opened after generation, 0 by default.
+    - `generator`: "kruskal" (default); "depth_first" (long corridors); "binary_tree" (each cell is
+      joined to the one on its left or below it: no way to (0, 0) is longer than without walls) and
+      "blocks" (blocks of 64 by 64 cells, joined by single doors, and blocks of blocks), of which
+      `aggmaze.model_by_rows` makes any part alone, in mazes of any size.
+    - `loops`: share of the remaining walls opened after generation, 0 by default; of "binary_tree"
+      and "blocks" the chance of each.
     - `step_cost`, `goal_reward`, `cost_scale`: 1 by default.
     - `p`: in (0, 1], 1 by default.
     - `start`: "corner" (default), "uniform", or coordinates such as (3, 4).

@@ -82,10 +82,11 @@ class TerrainMazeEnv(MazeEnv):
       cell must reach the goal.  It settles the shape; heights are drawn as without it.
     - `layout_seed`: makes the heights, 0 by default; `reset(seed=...)` never changes it.
     - `terrain`: "smooth" (default; Gaussian field), "fractal" (fractional Brownian motion with
-      Hurst exponent 0.8: hills on hills of every size) or "uniform" (independent heights); scaled
-      to [0, 1].
+      Hurst exponent 0.8: hills on hills of every size) or "uniform" (independent heights), scaled
+      to [0, 1]; or "noise" (smooth between heights drawn on four lattices, each twice as fine), in
+      [0, 1] without scaling.  Of the last two `aggmaze.model_by_rows` makes any part alone.
     - `smoothness`: standard deviation of the Gaussian in positions, a twentieth of the shape by
-      default; for "smooth" only.
+      default; for "smooth", and for "noise", which is correlated as far.
     - `cost`: "shifted" (default), "difference" or "climb".
     - `step_cost`, `goal_reward`, `cost_scale`: 1 by default.
     - `p`: in (0, 1], 1 by default.

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import struct
 import warnings
 import zipfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -36,6 +37,8 @@ _COMPRESSION_LEVEL = 1
 # Deflate cannot make data shorter than this.
 _MOST_COMPRESSION = 1032
 _MOST_HEADER_BYTES = 2**20
+# Bytes of the fixed part of what stands before a member of a zip file.
+_MEMBER_HEADER = 30
 _MOST_DECLARATION = 1000
 #: Names of the data types that an array may have, and its shape.
 Expected = tuple[tuple[str, ...], tuple[int, ...]]
@@ -61,7 +64,6 @@ def write_archive(
     arrays : mapping
         Arrays by their names.
     """
-    text = np.array(json.dumps({"format": file_format, **header}))
     with (
         atomic_file(path) as file,
         zipfile.ZipFile(
@@ -69,11 +71,75 @@ def write_archive(
         ) as archive,
     ):
         total, done = sum(array.nbytes for array in arrays.values()), 0
-        for name, array in {"header": text, **arrays}.items():
+        for name, array in {"header": _header(file_format, header), **arrays}.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 counted = Counted(member, total, done)
                 npy.write_array(counted, array, allow_pickle=False)
             done += array.nbytes
+
+
+class Pieces(NamedTuple):
+    """An array that is written piece by piece, and never there as a whole.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+    shape : tuple of int
+    pieces : iterable of ndarray
+        Along the first axis, in order.
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    pieces: Iterable[NDArray[Any]]
+
+
+def write_mappable(
+    path: str | os.PathLike[str],
+    file_format: str,
+    arrays: Mapping[str, Pieces],
+    header: Callable[[], Mapping[str, Any]],
+) -> None:
+    """Write arrays, and then numbers, to an archive that is not compressed, whole or not at all.
+
+    `Archive.mapped` reads any part of its arrays alone.
+
+    Parameters
+    ----------
+    path : path-like
+    file_format : str
+        One of those that archives have.
+    arrays : mapping
+        Arrays by their names, written in this order.
+    header : callable
+        Returns numbers and texts, once all arrays are written.
+
+    Raises
+    ------
+    ValueError
+        If the pieces of an array are not as many numbers as its shape.
+    """
+    with atomic_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, (dtype, shape, pieces) in arrays.items():
+            declared = {
+                "descr": npy.dtype_to_descr(dtype),
+                "fortran_order": False,
+                "shape": shape,
+            }
+            count = 0
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                npy.write_array_header_1_0(member, declared)
+                for piece in pieces:
+                    count += piece.size
+                    member.write(np.ascontiguousarray(piece, dtype=dtype).tobytes())
+            if count != math.prod(shape):
+                raise ValueError(f"{name} of shape {shape} came in {count:,} numbers")
+        with archive.open("header.npy", "w") as member:
+            npy.write_array(member, _header(file_format, header()), allow_pickle=False)
+
+
+def _header(file_format: str, header: Mapping[str, Any]) -> NDArray[np.str_]:
+    return np.array(json.dumps({"format": file_format, **header}))
 
 
 @contextmanager
@@ -106,6 +172,23 @@ def open_archive(
         if "header" in archive or not any(name in archive for name in bare):
             archive.read_header(file_format)
         yield archive
+
+
+def check_scalar(header: Mapping[str, Any], name: str, kind: type) -> Any:
+    """Return a number or text of a header, and refuse one of another type than expected.
+
+    Parameters
+    ----------
+    header : mapping
+    name : str
+    kind : {float, int, str}
+    """
+    if name not in header:
+        raise ValueError(f"{name} is missing")
+    value = header[name]
+    if isinstance(value, bool) or not isinstance(value, (float, int) if kind is float else kind):
+        raise ValueError(f"{name} is {value!r}, not of type {kind.__name__}")
+    return value
 
 
 class Archive:
@@ -150,14 +233,7 @@ class Archive:
         name : str
         kind : {float, int, str}
         """
-        if name not in self._header:
-            raise ValueError(f"{name} is missing")
-        value = self._header[name]
-        if isinstance(value, bool) or not isinstance(
-            value, (float, int) if kind is float else kind
-        ):
-            raise ValueError(f"{name} is {value!r}, not of type {kind.__name__}")
-        return value
+        return check_scalar(self._header, name, kind)
 
     def has_scalar(self, name: str) -> bool:
         """Return whether the header has a number or text of this name."""
@@ -172,6 +248,43 @@ class Archive:
     def has_header(self) -> bool:
         """Whether it is of a format of ours."""
         return bool(self._header)
+
+    def mapped(self, name: str, dtypes: tuple[str, ...], shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return an array of which no more is read than what is asked for, read-only.
+
+        Slices are to be copied before compiled code takes them: they need not be aligned.
+
+        Parameters
+        ----------
+        name : str
+        dtypes : tuple of str
+            Names of the data types that it may have.
+        shape : tuple of int
+            That it must have.
+        """
+        dtype, declared = self._declared(name)
+        info = self._members[f"{name}.npy"]
+        if info.compress_type != zipfile.ZIP_STORED:
+            raise ValueError(
+                f"{name} is compressed, so that no part of it can be read alone: load_model reads "
+                "the whole file, and save_rows writes one that can be read in parts"
+            )
+        if dtype.name not in dtypes or declared != shape:
+            raise ValueError(
+                f"{name} is {dtype} of shape {declared}, not {' or '.join(dtypes)} of shape {shape}"
+            )
+        file = self._zip.fp
+        assert file is not None
+        file.seek(info.header_offset)
+        # The lengths of a name and of what follows it end the fixed part of a member's header.
+        lengths = struct.unpack("<HH", file.read(_MEMBER_HEADER)[-4:])
+        start = info.header_offset + _MEMBER_HEADER + sum(lengths)
+        file.seek(start)
+        npy.read_magic(file)
+        npy.read_array_header_1_0(file, max_header_size=_MOST_DECLARATION)
+        if 0 in shape:
+            return np.empty(shape, dtype=dtype)
+        return np.memmap(file.name, dtype=dtype, mode="r", offset=file.tell(), shape=shape)
 
     def text(self, name: str) -> str:
         """Return an array that is one short text."""

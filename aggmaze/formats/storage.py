@@ -33,7 +33,8 @@ from aggmaze.models.tabular import TabularMDP
 from aggmaze.names import names_from_bytes, names_to_bytes
 from aggmaze.progress import report
 
-_FORMAT = "aggmaze model 1"
+#: What the header of a model file calls its format.
+MODEL_FORMAT = "aggmaze model 1"
 _GYM_FORMAT = "aggmaze gym P 1"
 _FLOAT, _BOOL, _INDEX, _BYTES = ("float64",), ("bool",), ("int32", "int64"), ("uint8",)
 # Arrays that hold names, as texts in JSON.
@@ -98,7 +99,7 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> None:
                 arrays[name] = names_to_bytes(name, names)
     else:
         raise TypeError(f"model must be a TabularMDP or a MoveMDP, got {type(model).__name__}")
-    write_archive(path, _FORMAT, header, {**arrays, "initial": model.initial})
+    write_archive(path, MODEL_FORMAT, header, {**arrays, "initial": model.initial})
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
@@ -137,7 +138,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     MemoryError
         If the model needs more memory than is available.
     """
-    with open_archive(path, _FORMAT, bare=("P", "R", *_SPARSE)) as archive:
+    with open_archive(path, MODEL_FORMAT, bare=("P", "R", *_SPARSE)) as archive:
         if not archive.has_header:
             return _read_matrices(archive)
         kind = archive.scalar("kind", str)

@@ -59,12 +59,9 @@ class NoiseHeights:
     @cached_property
     def spacings(self) -> NDArray[np.int64]:
         """Cells between two points of each lattice along each axis, shape (N, D)."""
-        coarsest = [
-            max(1, round(_SPACING * (n / 20 if self.smoothness is None else self.smoothness)))
-            for n in self.grid.shape
-        ]
-        # Beyond the grid nothing is drawn: what is much smoother than it is wide is flat.
-        coarsest = [min(spacing, 2**62) for spacing in coarsest]
+        sigmas = [n / 20 if self.smoothness is None else self.smoothness for n in self.grid.shape]
+        # Much smoother than the grid is wide is flat: what 64 bits count will do.
+        coarsest = [max(1, round(min(_SPACING * sigma, 2.0**62))) for sigma in sigmas]
         finer = [
             [max(1, spacing >> octave) for spacing in coarsest]
             for octave in range(1, _MOST_OCTAVES)

@@ -8,6 +8,7 @@ these too: `as_row_model`.
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -146,11 +147,14 @@ def as_row_model(source: Any) -> RowModel:
     if isinstance(source, EventMDP):
         raise TypeError(
             "an EventMDP makes its rows from functions, which have no name that is the same on "
-            "every machine; give model.to_tabular()"
+            "every machine; give model.to_tabular(), or write it with aggmaze.save_rows"
         )
     kind = type(source)
-    if hasattr(kind, "key") and (hasattr(kind, "moves") or hasattr(kind, "rows")):
-        return source
+    tells_blocks = hasattr(kind, "moves") or hasattr(kind, "rows")
+    # Statically: a key may take long to find.
+    if tells_blocks and inspect.getattr_static(source, "key", None) is not None:
+        model: RowModel = source
+        return model
     if hasattr(kind, "transition_model"):
         return as_row_model(source.transition_model())
     raise TypeError(
@@ -233,7 +237,7 @@ class HeldTable:
         model = self.model
         matrix = model.transitions
         return digest_of(
-            f"table {model.num_states} {model.num_actions}",
+            table_text(model.num_states, model.num_actions),
             (
                 matrix.data,
                 matrix.indices.astype(np.int64, copy=False),
@@ -264,10 +268,42 @@ class HeldTable:
         return self.model.terminal[lo:hi]
 
 
-def digest_of(text: str, arrays: Iterable[NDArray[Any]] = ()) -> str:
-    """Return 32 hexadecimal digits that change with a text and with what arrays hold.
+class Digest:
+    """What tells models apart: 32 hexadecimal digits of a text and of what arrays hold.
 
-    The same on machines of either byte order.
+    The same on machines of either byte order, and however arrays are cut into pieces.
+
+    Parameters
+    ----------
+    text : str
+    """
+
+    def __init__(self, text: str) -> None:
+        self._total = hashlib.sha256(text.encode())
+
+    def begin(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        """Begin with another array.
+
+        Parameters
+        ----------
+        dtype : numpy.dtype
+        shape : tuple of int
+        """
+        self._total.update(f"{dtype.name} {shape}".encode())
+
+    def add(self, piece: NDArray[Any]) -> None:
+        """Add a piece of the array, in C order."""
+        # Equal numbers have equal bytes: -0.0 becomes 0.0.
+        piece = piece + 0.0 if piece.dtype.kind == "f" else piece
+        self._total.update(piece.astype(piece.dtype.newbyteorder("<"), copy=False).tobytes())
+
+    def digits(self) -> str:
+        """Return the digits of what was added so far."""
+        return self._total.hexdigest()[:32]
+
+
+def digest_of(text: str, arrays: Iterable[NDArray[Any]] = ()) -> str:
+    """Return the `Digest` of a text and arrays.
 
     Parameters
     ----------
@@ -275,11 +311,19 @@ def digest_of(text: str, arrays: Iterable[NDArray[Any]] = ()) -> str:
     arrays : iterable of ndarray
         In C order.
     """
-    total = hashlib.sha256(text.encode())
+    total = Digest(text)
     for array in arrays:
-        total.update(f"{array.dtype.name} {array.shape}".encode())
+        total.begin(array.dtype, array.shape)
         for piece in pieces(len(array)):
-            # Equal numbers have equal bytes: -0.0 becomes 0.0.
-            part = array[piece] + 0.0 if array.dtype.kind == "f" else array[piece]
-            total.update(part.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
-    return total.hexdigest()[:32]
+            total.add(array[piece])
+    return total.digits()
+
+
+def table_text(num_states: int, num_actions: int) -> str:
+    """Return what the digest of a general sparse model begins with.
+
+    Parameters
+    ----------
+    num_states, num_actions : int
+    """
+    return f"table {num_states} {num_actions}"

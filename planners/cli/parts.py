@@ -16,6 +16,7 @@ import typer
 
 from aggmaze.env_settings import parse_settings
 from aggmaze.envs.by_rows import BY_ROWS, model_by_rows
+from aggmaze.formats.stored_rows import open_rows
 from aggmaze.layouts.rule import WholeOnlyError
 from aggmaze.memory import check_memory
 from aggmaze.models.row_models import RowModel, as_row_model
@@ -33,7 +34,7 @@ from planners.kernels.vectors import sup_norm
 from planners.objective import Discounted
 from planners.objectives.request import Request
 from planners.result import Status
-from planners.solve import PETSC, solve
+from planners.solve import solve
 from planners.waiting import Waiting
 
 # By which those who start processes tell them which one they are.
@@ -54,6 +55,7 @@ def solve_parts(
     seed: int,
     num_threads: int | None,
     checkpoint: Checkpoint | None,
+    store: Path | None,
     save: Path | None,
     certificate: Path | None,
 ) -> None:
@@ -72,6 +74,8 @@ def solve_parts(
     num_threads : int, optional
         Of each process.
     checkpoint : Checkpoint, optional
+    store : Path, optional
+        Folder that each process writes its part to.
     save, certificate : Path, optional
         Files for the whole result.
 
@@ -100,19 +104,23 @@ def solve_parts(
             )
         goal = Goal(asked, method, options, methods=METHODS, **limits)
         with ProgressLine(err, "reading the model", goal) as line:
-            result = solve(
+            result: PartResult = solve(
                 model,
+                engine="petsc",
                 objective=asked,
                 method=method,
                 seed=seed,
                 num_threads=num_threads,
                 callback=line.show if processes.rank == 0 else None,
                 checkpoint=checkpoint,
-                engine=PETSC,
                 **limits,
                 **options,
             )
         print_rows(_rows(env_id, model.num_actions, processes, result))
+        if store is not None:
+            with Waiting(err, f"writing {store}"):
+                result.store(store)
+            out.print(f"result in {store}", highlight=False, soft_wrap=True)
         _write(processes, result, save, certificate)
     if result.status == Status.INTERRUPTED:
         raise KeyboardInterrupt
@@ -129,6 +137,11 @@ def be_quiet() -> None:
 def _opened(env_id: str, settings: list[str]) -> RowModel:
     """Return a model by rows, made so if it can be, else whole, with a word about that."""
     why = f"{env_id} is made as a whole only"
+    if Path(env_id).suffix == ".npz" and not settings:
+        try:
+            return open_rows(env_id)
+        except ValueError as error:
+            why = str(error)
     if env_id in BY_ROWS:
         try:
             return model_by_rows(env_id, **parse_settings(settings))

@@ -40,6 +40,7 @@ from planners.cli.outputs import check_not_source, check_outputs
 from planners.cli.progress import Goal, ProgressLine
 from planners.cli.rows import print_rows, result_rows, rollout_rows
 from planners.cli.sources import MODEL_SUFFIXES, is_model_file, layout_of
+from planners.folders import check_folder
 from planners.objective import AverageCost, Discounted, FiniteHorizon
 from planners.policies import greedy_path
 from planners.result import SolveResult, Status
@@ -126,6 +127,12 @@ def solve_command(
     ] = LOCAL,
     episodes: Annotated[int, typer.Option(help="Episodes to roll out; 0 for none.")] = 100,
     save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Write the result.")] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Write the result to a folder of arrays, opened block by block."
+        ),
+    ] = None,
     certificate: Annotated[
         Path | None,
         typer.Option(metavar="FILE.npz", help="Write what scripts/check_certificate.py can check."),
@@ -161,6 +168,8 @@ def solve_command(
         first_step=first_step,
     )
     check_outputs(save, image, certificate)
+    if store is not None:
+        check_folder(store)
     # Before the environment, which may take long to make.
     asked = asked_objective(gamma, objective_name, horizon, average, dead_ends)
     check_limits(tol, atol, num_iterations, num_updates, time_limit)
@@ -190,6 +199,7 @@ def solve_command(
             seed=seed,
             num_threads=num_threads,
             checkpoint=kept,
+            store=store,
             save=save,
             certificate=certificate,
         )
@@ -216,11 +226,16 @@ def solve_command(
     if save is not None:
         with Waiting(err, f"writing {save}"):
             result.save(save)
+    if store is not None:
+        with Waiting(err, f"writing {store}"):
+            result.store(store)
     with Waiting(err, "summing up"):
         rows = result_rows(env_id, model, result)
     print_rows(rows)
     if save is not None:
         out.print(f"result in {save}", highlight=False, soft_wrap=True)
+    if store is not None:
+        out.print(f"result in {store}", highlight=False, soft_wrap=True)
     if certificate is not None and result.success:
         with Waiting(err, f"writing {certificate}"):
             result.certificate(certificate)

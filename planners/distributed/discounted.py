@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.models.events import EventMDP
-from aggmaze.models.moves import MoveMDP
-from aggmaze.models.row_models import RowModel, as_row_model
-from aggmaze.models.tabular import TabularMDP
-from planners.adapters import as_model
+from aggmaze.models.row_models import RowModel
+from planners.adapters import as_rows
 from planners.distributed.control import CommonClock, Signals, common_callback
 from planners.distributed.engine import PartEngine, part_engine
 from planners.distributed.krylov import (
@@ -121,7 +118,7 @@ def _solve(
     name: str,
     options: Any,
 ) -> PartResult:
-    model = processes.together(lambda: _row_model(model_or_env))
+    model = processes.together(lambda: as_rows(model_or_env))
     _check_same(processes, model)
     clock = CommonClock(processes, signals, request.time_limit)
     num_threads = request.num_threads or 1
@@ -167,13 +164,6 @@ def _solve(
         return _result(name, request, "", engine, interrupted, clock)
 
 
-def _row_model(source: Any) -> RowModel:
-    """Return a model by rows, made whole where the source is not one."""
-    if isinstance(source, MoveMDP | TabularMDP | EventMDP) or hasattr(type(source), "key"):
-        return as_row_model(source)
-    return as_row_model(as_model(source))
-
-
 def _check_same(processes: Processes, model: RowModel) -> None:
     """Refuse models that are not even of one size in all processes."""
     sizes = model.num_states, model.num_actions
@@ -191,14 +181,15 @@ def _check_same(processes: Processes, model: RowModel) -> None:
 
 def _start(engine: PartEngine, V0: ArrayLike | None) -> NDArray[np.float64]:
     """Return the part of the first V, with 0 in terminal states."""
-    own = len(engine.terminal)
+    start = np.zeros(len(engine.terminal))
     if V0 is None:
-        return np.zeros(own)
-    whole = np.asarray(V0)
-    if whole.shape != (engine.num_states,):
-        raise ValueError(f"V0 must have shape ({engine.num_states},), got {whole.shape}")
+        return start
+    whole, listed = np.asarray(V0), _num_listed(engine.model)
+    if whole.shape not in ((listed,), (engine.num_states,)):
+        raise ValueError(f"V0 must have shape ({listed},), got {whole.shape}")
     lo = engine.first_state
-    start = np.array(whole[lo : lo + own], dtype=np.float64)
+    given = whole[lo : lo + len(start)]
+    start[: len(given)] = given
     bad = np.flatnonzero(~np.isfinite(start))
     if len(bad):
         raise ValueError(f"V0[{lo + bad[0]}] = {start[bad[0]]} must be finite")
@@ -206,18 +197,28 @@ def _start(engine: PartEngine, V0: ArrayLike | None) -> NDArray[np.float64]:
     return start
 
 
+def _num_listed(model: Any) -> int:
+    """Return how many states of a model its source lists: all of a model by rows."""
+    held = getattr(model, "model", model)
+    return int(getattr(held, "num_listed_states", held.num_states))
+
+
 def _result(
     name: str, request: Request, lowered: str, engine: PartEngine, run: Run, clock: CommonClock
 ) -> PartResult:
     policy, policy_bound = policy_of(engine, run)
-    lo, own = engine.first_state, len(engine.terminal)
+    # Without the states that the source of a model does not list, which are the last ones.
+    listed = _num_listed(engine.model)
+    lo = min(engine.first_state, listed)
+    hi = min(engine.first_state + len(engine.terminal), listed)
+    own = slice(0, hi - lo)
     return PartResult(
         lo=lo,
-        hi=lo + own,
-        num_states=engine.num_states,
-        values=run.values,
-        policy=policy,
-        terminal=engine.terminal,
+        hi=hi,
+        num_states=listed,
+        values=run.values[own],
+        policy=policy[own],
+        terminal=engine.terminal[own],
         bound=run.bound,
         policy_bound=policy_bound,
         status=run.status,
@@ -232,6 +233,6 @@ def _result(
         seconds=run.seconds_before + clock.seconds(),
         history=run.history,
         allowance=run.check.certificate.allowance,
-        labels=run.labels,
+        labels=None if run.labels is None else run.labels[own],
         _parts=engine.parts,
     )

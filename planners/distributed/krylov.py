@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_choice
@@ -162,23 +163,35 @@ class _Equations:
         rows, columns, probabilities = (
             _of_moves(tables, policy) if isinstance(tables, Moves) else _of_outcomes(tables, policy)
         )
-        own = np.arange(partition.lo, partition.hi)
+        own = np.arange(len(partition))
+        # Added up, since a row may list one state several times.
+        block = sp.csr_array(
+            (
+                np.concatenate([np.ones(len(own)), -engine.gamma * probabilities]),
+                (
+                    np.concatenate([own, rows]),
+                    np.concatenate([partition.lo + own, self._near_states[columns]]),
+                ),
+            ),
+            shape=(len(partition), partition.num_states),
+        )
+        block.sort_indices()
         processes.together(
             lambda: check_index(
-                len(own) + len(rows), processes.index_bits, "entries of a policy's rows"
+                block.nnz, processes.index_bits, "entries of a policy's rows in one process"
             )
         )
-        # Coordinates, since a row may list one state several times: PETSc adds these up.
-        where = np.concatenate([own, partition.lo + rows]).astype(PETSc.IntType)
-        to = np.concatenate([own, self._near_states[columns]]).astype(PETSc.IntType)
-        values = np.concatenate([np.ones(len(own)), -engine.gamma * probabilities])
         self.release()
-        sizes = (len(partition), partition.num_states)
-        matrix = PETSc.Mat().create(comm=processes.comm)
-        matrix.setSizes((sizes, sizes))
-        matrix.setType(PETSc.Mat.Type.AIJ)
-        matrix.setPreallocationCOO(where, to)
-        matrix.setValuesCOO(values, addv=PETSc.InsertMode.INSERT)
+        sizes = len(partition), partition.num_states
+        matrix = PETSc.Mat().createAIJ(
+            (sizes, sizes),
+            csr=(
+                block.indptr.astype(PETSc.IntType),
+                block.indices.astype(PETSc.IntType),
+                block.data,
+            ),
+            comm=processes.comm,
+        )
         self._matrix = matrix
         self._ksp = PETSc.KSP().create(comm=processes.comm)
         self._ksp.setOptionsPrefix(_PREFIX)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 _PATIENCE = 10.0
 
 _MISSING = (
-    'engine="petsc" needs petsc4py and mpi4py, which {problem}; on Python 3.12 or newer: '
+    'engine="petsc" needs petsc4py and mpi4py: {problem}; on Python 3.12 or newer: '
     'pip install "aggmaze[distributed]"; docs/distributed.md has the other ways'
 )
 
@@ -43,9 +43,9 @@ def petsc() -> Any:
         importlib.import_module("mpi4py.MPI")
         return importlib.import_module("petsc4py.PETSc")
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(_MISSING.format(problem=f"lack {error.name}")) from None
+        raise ModuleNotFoundError(_MISSING.format(problem=f"there is no {error.name}")) from None
     except ImportError as error:
-        raise ModuleNotFoundError(_MISSING.format(problem=f"do not load: {error}")) from None
+        raise ModuleNotFoundError(_MISSING.format(problem=f"they do not load ({error})")) from None
 
 
 class Processes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -10,9 +11,19 @@ from numpy.typing import NDArray
 
 from aggmaze.layouts.layout import Layout
 from planners.engine import Parts
+from planners.folders import write_folder
 from planners.maps import StateMap
 from planners.objective import Discounted
-from planners.result import KEYBOARD, TERMINATED, History, NotSolvedError, SolveResult, Status
+from planners.result import (
+    KEYBOARD,
+    TERMINATED,
+    History,
+    NotSolvedError,
+    SolveResult,
+    Status,
+    header_of,
+)
+from planners.slices import Share
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +127,29 @@ class PartResult:
         if self.message.startswith((KEYBOARD, TERMINATED)):
             raise KeyboardInterrupt
         raise NotSolvedError(self)
+
+    def store(self, path: str | os.PathLike[str]) -> None:
+        """Write the result of all parts to a folder, as `SolveResult.store` does; called by all.
+
+        Each process writes its part where it belongs in one file; the folder is one that all see.
+
+        Parameters
+        ----------
+        path : path-like
+
+        Raises
+        ------
+        OSError
+            In all processes, if the folder holds other things, or one of them cannot write to it.
+        """
+        by_state = {"values": self.values, "policy": self.policy, "proof_ended": self.terminal}
+        if self.labels is not None:
+            by_state["labels"] = self.labels
+        whole = {f"history_{name}": array for name, array in vars(self.history).items()}
+        whole["proof_allowance"] = np.array([self.allowance])
+        header = header_of(self) | {"arrays": " ".join([*by_state, *whole])}
+        share = Share(self._parts, self.lo, self.hi, self.num_states)
+        write_folder(path, header, by_state, whole, share)
 
     def gathered(self) -> SolveResult:
         """Return the result of all states, in every process: called by all, for small models.

@@ -108,6 +108,26 @@ def test_any_option_of_a_method_can_be_given(
     assert found.num_sweeps == expected.num_sweeps
 
 
+def test_a_result_is_stored_where_there_is_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    stored = tmp_path / "result"
+    arguments = ["solve", "FrozenLake-v1", "--gamma", 0.9, "--episodes", 0, "--store", stored]
+    assert run(monkeypatch, *arguments) == 0
+    expected = planners.solve(gym.make("FrozenLake-v1"), gamma=0.9)
+    np.testing.assert_array_equal(planners.open_result(stored).values, expected.values)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").write_text("dear reader")
+    capsys.readouterr()
+    for path, words in (
+        (tmp_path / "other", "holds other things, such as 'letter.txt'"),
+        (tmp_path / "other" / "letter.txt", "is a file, and a folder is written"),
+        (tmp_path / "none" / "result", "is no folder"),
+    ):
+        assert run(monkeypatch, *arguments[:-1], path) == 2
+        assert words in capsys.readouterr().err
+
+
 def test_a_policy_that_settles_elsewhere_is_reported_with_advice_on_gamma(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

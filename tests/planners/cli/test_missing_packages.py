@@ -1,4 +1,4 @@
-"""Without packages that draw, what does not draw works, and what does says what to install."""
+"""Without packages that not all need, the rest works, and what needs one says what to install."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import sys
 
 class Blocked:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("matplotlib", "pygame"):
+        if name.split(".")[0] in ("matplotlib", "pygame", "mpi4py"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Blocked())
@@ -24,6 +24,10 @@ from planners.cli import main
 main()
 """
 PLOTS = 'error: pictures need matplotlib: pip install "aggmaze[plots]"\n'
+PETSC = (
+    'error: engine="petsc" needs petsc4py and mpi4py: there is no mpi4py; on Python 3.12 or newer: '
+    'pip install "aggmaze[distributed]"; docs/distributed.md has the other ways\n'
+)
 WINDOW = 'error: a window needs pygame: pip install "pygame-ce>=2.5"\n'
 
 
@@ -59,11 +63,10 @@ def test_solving_needs_neither(tmp_path: Path) -> None:
         ("compare TerrainMaze-v0 --gamma 0.9 --plot runs.png", PLOTS),
         ("reproduce bounds --out reproduction", PLOTS),
         ("play TerrainMaze-v0 --gamma 0.9", WINDOW),
+        ("solve TerrainMaze-v0 --gamma 0.9 --engine petsc", PETSC),
     ],
 )
-def test_pictures_and_windows_say_what_to_install(
-    tmp_path: Path, words: str, expected: str
-) -> None:
+def test_what_needs_them_says_what_to_install(tmp_path: Path, words: str, expected: str) -> None:
     done = run(tmp_path, *words.split())
     assert done.returncode == 2
     # On a slow machine there are lines before that say what is waited for.
