@@ -86,8 +86,6 @@ def solve_parts(
     KeyboardInterrupt
         If it was interrupted.
     """
-    if any(os.environ.get(name, "0") != "0" for name in _RANKS):
-        be_quiet()
     check_request(Request(method=method, options=dict(options)))
     processes = world()
     with processes.all_or_none():
@@ -128,10 +126,11 @@ def solve_parts(
         raise typer.Exit(1)
 
 
-def be_quiet() -> None:
-    """Print nothing any more: another process does."""
-    out.quiet = err.quiet = True
-    compiling.be_quiet()
+def let_the_first_print() -> None:
+    """Print nothing from here on, unless this is the first of the processes, or the only one."""
+    if any(os.environ.get(name, "0") != "0" for name in _RANKS):
+        out.quiet = err.quiet = True
+        compiling.be_quiet()
 
 
 def _opened(env_id: str, settings: list[str]) -> RowModel:

@@ -146,6 +146,11 @@ def solve_command(
     ] = None,
 ) -> None:
     """Solve an environment or a model file, roll the policy out, and say how good the result is."""
+    if engine == PETSC:
+        # PETSc and MPI are for those who ask for them.
+        from planners.cli.parts import let_the_first_print, solve_parts
+
+        let_the_first_print()
     check_integer("--episodes", episodes)
     check_seed_and_threads(seed, num_threads)
     if image is not None and is_model_file(env_id):
@@ -186,9 +191,6 @@ def solve_command(
             raise ValueError(
                 f"--image needs the whole result: draw it from --save, without {PETSC}"
             )
-        # PETSc and MPI are for those who ask for them.
-        from planners.cli.parts import solve_parts
-
         solve_parts(
             env_id,
             settings or [],

@@ -42,8 +42,6 @@ from planners.kernels.parts import moves_at, spread_on_grid
 from planners.kernels.tables import Moves, Outcomes, StateNumbers
 from planners.kernels.vectors import sup_norm
 
-# What a kernel that reads values through labels is given where it reads none.
-_NO_LABELS = None
 # Of each state of a maze by rows: what any has, and its height.
 _BYTES_OF_A_MAZE = BYTES_A_STATE + 8
 
@@ -159,6 +157,7 @@ class PartEngine(CompiledEngine):
     def _share(self, processes: Processes, partition: Partition, ghosts: Ghosts) -> None:
         """Take note of who shares the states, and what is then of all of them."""
         self.parts, self.partition, self.ghosts = processes, partition, ghosts
+        self._policy_type = np.min_scalar_type(-self.model.num_actions).type
         self.work = processes.total(self.work)
         self.max_cost = float(processes.largest(np.array([self.max_cost]))[0])
 
@@ -182,7 +181,7 @@ class _MovesOfPart(PartEngine, MoveEngine):
         # A row each, whose successors are mega-states.
         following = readonly(_labels_at(table.successors, labels, labels_of_ghosts))
         table = table._replace(successors=following)
-        moves.aggregated(table, self.gamma, np.arange(len(own)), W, _NO_LABELS, out)
+        moves.aggregated(table, self.gamma, np.arange(len(own)), W, None, out)
 
 
 class MovePartEngine(_MovesOfPart):
@@ -386,7 +385,7 @@ class SparsePartEngine(PartEngine, SparseEngine):
             readonly(tables.terminal[own]),
             readonly(tables.num_rows[own]),
         )
-        sparse.aggregated(table, self.gamma, np.arange(len(own)), W, _NO_LABELS, out)
+        sparse.aggregated(table, self.gamma, np.arange(len(own)), W, None, out)
 
     def _spread(self) -> Spread:
         return by_links(links_of_rows(self.tables, len(self.terminal) + len(self.ghosts)))

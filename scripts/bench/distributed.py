@@ -172,7 +172,7 @@ class CostModel:
     """
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        self.on_a_machine = max(row["processes"] for row in rows)
+        self.on_a_machine = int(max(row["processes"] for row in rows))
         full = [row for row in rows if row["processes"] == self.on_a_machine]
         # Through the origin, by least squares of relative errors.
         per_state = [row["sweep_seconds"] * row["processes"] / row["states"] for row in full]
@@ -296,7 +296,7 @@ def draw(rows: Sequence[Row], models: dict[str, CostModel], path: Path) -> None:
             if 0.5 < row["states"] / 1e8 < 2:
                 strong.plot(row["processes"], row["sweep_seconds"], "o", color=f"C{colour}")
     weak.set_title(f"Weak scaling: {each:.0e} states a process")
-    weak.set_ylim(bottom=0)
+    weak.set_ylim(0, 1.2 * weak.get_ylim()[1])
     strong.set_title("Strong scaling")
     strong.set_yscale("log")
     for axes in (weak, strong):

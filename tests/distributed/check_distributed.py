@@ -293,7 +293,8 @@ def check_command(checks: Checks, folder: Path) -> None:
             f"ended with {code}:\n{output}{errors}",
         )
     for number in (signal.SIGINT, signal.SIGTERM):
-        long = ["--gamma", ".999999", "--tol", "1e-9"]
+        long = ["--gamma", ".9999", "--tol", "1e-9", "--num-iterations", "100000000"]
+        long += ["--method", "adaptive_aggregation", "--epsilon", ".1"]
         with start(2, *command, *by_rows, *long) as process:
             assert process.stderr is not None
             for line in process.stderr:

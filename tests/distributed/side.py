@@ -169,7 +169,7 @@ def ends(processes: Processes) -> dict[str, Any]:
         callback=(lambda p: p.iteration == 7) if processes.rank == last else None
     )
     found["limit"] = ended(
-        time_limit=0.3, tol=1e-12, method="adaptive_aggregation", num_iterations=10**8
+        time_limit=0.3, tol=1e-9, method="adaptive_aggregation", num_iterations=10**8
     )
     return found
 

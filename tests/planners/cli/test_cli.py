@@ -112,9 +112,10 @@ def test_a_result_is_stored_where_there_is_nothing_else(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     stored = tmp_path / "result"
-    arguments = ["solve", "FrozenLake-v1", "--gamma", 0.9, "--episodes", 0, "--store", stored]
+    arguments = ["solve", "FrozenLake-v1", "--gamma", 0.9, "--method", "value_iteration"]
+    arguments += ["--episodes", 0, "--store", stored]
     assert run(monkeypatch, *arguments) == 0
-    expected = planners.solve(gym.make("FrozenLake-v1"), gamma=0.9)
+    expected = planners.solve(gym.make("FrozenLake-v1"), gamma=0.9, method="value_iteration")
     np.testing.assert_array_equal(planners.open_result(stored).values, expected.values)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "letter.txt").write_text("dear reader")
