@@ -112,7 +112,13 @@ class Share:
 
 
 def header_of(dtype: DTypeLike, shape: tuple[int, ...]) -> bytes:
-    """Return what stands before the entries in a ``.npy`` file."""
+    """Return what stands before the entries in a ``.npy`` file.
+
+    Parameters
+    ----------
+    dtype : dtype_like
+    shape : tuple of int
+    """
     text = io.BytesIO()
     npy.write_array_header_1_0(
         text,
@@ -248,7 +254,14 @@ def _read(file: io.FileIO, count: int) -> bytearray:
 
 
 def gathered_sums(share: Share, sums: Sums) -> Sums:
-    """Return the pieces that all processes wrote."""
+    """Return the pieces that all processes wrote.
+
+    Parameters
+    ----------
+    share : Share
+    sums : Sums
+        Those of this process.
+    """
     flat = share.parts.gathered(np.array(sums, dtype=np.int64).reshape(-1, 3))
     return flat.tolist()
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib
-import importlib.util
 import math
 import pickle
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,15 +35,16 @@ def petsc() -> Any:
         If petsc4py or mpi4py is not installed, with the name of the extra.
     """
     # The wheel that brings PETSc makes its petsc4py known by being imported first.
-    if importlib.util.find_spec("dolfinx_solver") is not None:
-        importlib.import_module("dolfinx_solver")
+    with suppress(ModuleNotFoundError):
+        import dolfinx_solver  # noqa: F401
     try:
-        importlib.import_module("mpi4py.MPI")
-        return importlib.import_module("petsc4py.PETSc")
+        from mpi4py import MPI  # noqa: F401  (which says first if it is missing)
+        from petsc4py import PETSc
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(_MISSING.format(problem=f"there is no {error.name}")) from None
     except ImportError as error:
         raise ModuleNotFoundError(_MISSING.format(problem=f"they do not load ({error})")) from None
+    return PETSc
 
 
 class Processes:
@@ -56,7 +55,9 @@ class Processes:
 
     def __init__(self) -> None:
         self.PETSc = petsc()
-        self._MPI = importlib.import_module("mpi4py.MPI")
+        from mpi4py import MPI
+
+        self._MPI = MPI
         self.comm = self.PETSc.COMM_WORLD.tompi4py()
         # For what nobody waits for on the other.
         self._failures = self.comm.Dup()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import signal
+import sys
 import threading
 from typing import Any
 
@@ -25,14 +25,7 @@ MODEL = MoveMDP([[0], [0]], [[np.inf], [1.0]])
 def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let petsc4py be missing, also where it is installed."""
 
-    usual = importlib.import_module
-
-    def find(name: str, package: str | None = None) -> Any:
-        if name.startswith(("petsc4py", "mpi4py")):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name.split(".")[0])
-        return usual(name, package)
-
-    monkeypatch.setattr(processes.importlib, "import_module", find)
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
     processes.world.cache_clear()
 
 
