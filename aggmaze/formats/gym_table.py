@@ -25,7 +25,7 @@ Outcome = tuple[float, int, float, bool]
 
 # States whose rows are turned into Python numbers at a time.
 _BLOCK = 128
-# States between two reports of how far the reading is.
+# States or actions between two reports of how far the reading is.
 _TOLD = 4096
 
 
@@ -202,11 +202,11 @@ def _rows(P: Any) -> tuple[list[Any], int]:
 def _table(rows: list[Any], num_actions: int) -> NDArray[np.float64]:
     """Return all outcomes as a table of four columns, or name the first that is none."""
     try:
-        table = outcome_table(list(chain.from_iterable(rows)))
+        tables = _tables(rows)
     except TypeError:
-        table = None
-    if table is not None and len(table):
-        return table
+        tables = None
+    if tables is not None and any(map(len, tables)):
+        return np.concatenate(tables)
     for index, row in enumerate(rows):
         for outcome in row if isinstance(row, Sequence) else (row,):
             if not is_outcome(outcome, (4,)):
@@ -216,3 +216,18 @@ def _table(rows: list[Any], num_actions: int) -> NDArray[np.float64]:
                     f"terminated) in numbers, got {outcome!r}"
                 )
     raise ValueError("P lists no outcomes")
+
+
+def _tables(rows: list[Any]) -> list[NDArray[np.float64]] | None:
+    """Return the outcomes of some actions after the other as tables, None if one is none.
+
+    Python lists become arrays without a pause: of all at once nothing could be told meanwhile.
+    """
+    tables = []
+    for lo in range(0, len(rows), _TOLD):
+        report(lo, len(rows), "actions")
+        table = outcome_table(list(chain.from_iterable(rows[lo : lo + _TOLD])))
+        if table is None:
+            return None
+        tables.append(table)
+    return tables

@@ -26,6 +26,7 @@ from aggmaze.arrays import lock
 from aggmaze.checks import check_choice, check_integer
 from aggmaze.files import atomic_file, readable_file
 from aggmaze.formats.archive import Archive, Expected, open_archive, write_archive
+from aggmaze.formats.json_pieces import load_json
 from aggmaze.memory import check_memory
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
@@ -213,7 +214,7 @@ def load_gym_P(path: str | os.PathLike[str]) -> TabularMDP:  # noqa: N802 (as Gy
         needed = _JSON_COPIES * file.seek(0, os.SEEK_END)
         check_memory(needed, f"the lists of {os.fspath(path)!r}")
         file.seek(0)
-        found = json.load(file)
+        found = load_json(file)
         table = _plain_table(found)
         if table is not None:
             return TabularMDP.from_gym_P(table)
