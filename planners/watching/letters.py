@@ -38,7 +38,14 @@ def write(
 
 @functools.lru_cache(maxsize=512)
 def width_of(text: str, size: int) -> float:
-    """Return how many pixels wide a text is."""
+    """Return how many pixels wide a text is.
+
+    Parameters
+    ----------
+    text : str
+    size : int
+        Of the font.
+    """
     width: float = font(size).getlength(text)
     return width
 

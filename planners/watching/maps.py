@@ -23,6 +23,12 @@ def cell_size(scene: Scene, area: tuple[int, int]) -> float:
     """Return how many pixels a cell has at most in an area.
 
     A whole number, but where cells are too small for it to show that some have a pixel more.
+
+    Parameters
+    ----------
+    scene : Scene
+    area : pair of int
+        Width and height, in pixels.
     """
     rows, columns = scene.index.shape
     cell = min(area[0] / columns, area[1] / rows)
@@ -191,6 +197,17 @@ def _sprite(kind: str, size: int) -> Image.Image:
 
 
 def put_mark(image: Image.Image, kind: str, x: float, y: float, size: float) -> None:
-    """Put a star or a disc, about ``size`` pixels from its middle, on a picture, in place."""
+    """Put a mark on a picture, in place.
+
+    Parameters
+    ----------
+    image : PIL.Image.Image
+    kind : str
+        Which mark: a star or a disc.
+    x, y : float
+        Its middle, in pixels.
+    size : float
+        Pixels from its middle to its rim, about.
+    """
     sprite = _sprite(kind, round(size))
     image.paste(sprite, (round(x - sprite.width / 2), round(y - sprite.height / 2)), sprite)
