@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -78,7 +79,10 @@ def as_rows(source: Any) -> RowModel:
 
 def is_by_rows(source: Any) -> bool:
     """Return whether something is a model by rows, and no whole one."""
-    return hasattr(type(source), "key") and hasattr(type(source), "num_states")
+    # Without computing the key, which may take long.
+    missing = object()
+    names = "key", "num_states"
+    return all(inspect.getattr_static(source, name, missing) is not missing for name in names)
 
 
 def _lists_outcomes(source: Any) -> bool:
