@@ -25,7 +25,7 @@ from aggmaze.envs.discretized import CellsEnv
 from aggmaze.envs.layout_env import LayoutEnv
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
-from aggmaze.rendering.window import Key, Window
+from aggmaze.rendering.window import Key, Window, check_pygame
 from aggmaze.summary import in_one_line
 
 _FRAMES_PER_SECOND = 60
@@ -98,6 +98,7 @@ class Game:
             )
         if env.render_mode != "human":
             raise ValueError(f"the environment needs render_mode='human', not {env.render_mode!r}")
+        check_pygame()  # before an adviser works long for a window that cannot be
         self.env = env
         self.bare = bare
         self.quit = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,6 @@ from aggmaze.checks import is_real
 from aggmaze.env_model import env_model
 from aggmaze.formats.discrete_dp import is_discrete_dp
 from aggmaze.formats.outcomes import is_outcome
-from aggmaze.layouts.layout import Layout
 from aggmaze.models.events import EventMDP
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
@@ -79,20 +79,10 @@ def as_rows(source: Any) -> RowModel:
 
 def is_by_rows(source: Any) -> bool:
     """Return whether something is a model by rows, and no whole one."""
-    kind = type(source)
-    return hasattr(kind, "key") and (hasattr(kind, "moves") or hasattr(kind, "rows"))
-
-
-def layout_of(source: Any) -> Layout | None:
-    """Return the map that the states of an environment lie on; None where there is none.
-
-    Parameters
-    ----------
-    source : object
-        What `as_model` takes.
-    """
-    layout = getattr(source.unwrapped, "layout", None) if isinstance(source, gym.Env) else None
-    return layout if isinstance(layout, Layout) else None
+    # Without computing the key, which may take long.
+    missing = object()
+    names = "key", "num_states"
+    return all(inspect.getattr_static(source, name, missing) is not missing for name in names)
 
 
 def _lists_outcomes(source: Any) -> bool:

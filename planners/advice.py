@@ -76,7 +76,7 @@ def with_regret(
     ----------
     env : gymnasium.Env or TabularVectorEnv
     gamma : float, optional
-        Discount in [0, 1); 1 stands for `TotalCost`.
+        Discount in [0, 1]; 1 stands for `TotalCost`.
     objective : Discounted or TotalCost, optional
         In place of ``gamma``.
     **options
@@ -137,7 +137,7 @@ def with_shaping(
     ----------
     env : gymnasium.Env or TabularVectorEnv
     gamma : float, optional
-        Discount in [0, 1); 1 stands for `TotalCost`.
+        Discount in [0, 1]; 1 stands for `TotalCost`.
     objective : Discounted or TotalCost, optional
         In place of ``gamma``.
     potential : {"values", "distance"}, array_like or callable
@@ -181,7 +181,7 @@ def adviser(
     Parameters
     ----------
     gamma : float, optional
-        Discount in [0, 1); 1 stands for `TotalCost`.
+        Discount in [0, 1]; 1 stands for `TotalCost`.
     objective : Discounted or TotalCost, optional
         In place of ``gamma``.
     **options

@@ -25,6 +25,7 @@ from aggmaze.names import shown
 from aggmaze.rendering.colors import value_colors
 from aggmaze.rendering.overlay import Overlay
 from aggmaze.rendering.raster import Plane, Raster
+from planners.maps import StateMap, named_map
 from planners.objective import AverageCost, FiniteHorizon
 
 # States whose values and actions are listed.
@@ -32,6 +33,8 @@ _MOST_LISTED = 6
 _MOST_LETTERS = 40
 # Pixels of a map, and positions along an axis that have cells in it.
 _SIZE = 480
+# Of one without walls.
+_SIDE = 320
 _MOST_CELLS = 120
 _COLORS = 64
 
@@ -132,14 +135,17 @@ def _values_figure(result: Any) -> Figure | None:
         values, word = result.bias, "relative costs (bias)"
     if not np.isfinite(values).any():
         return None
-    layout = result.layout
-    if layout is not None and layout.grid.num_states == values.shape[-1]:
+    drawn = result.layout or named_map(result.state_names)
+    if drawn is not None:
         policy = result.policy
         if values.ndim == 2:
             values, word = values[0], f"{word} before the first step"
             policy = policy[0] if len(policy) else None
         if np.isfinite(values).any():
-            return _map(layout, values, policy, word)
+            if isinstance(drawn, StateMap):
+                return _laid(drawn, values, policy, word)
+            if drawn.grid.num_states == values.shape[-1]:
+                return _map(drawn, values, policy, word)
     if isinstance(result.objective, FiniteHorizon):
         return heat(
             result.values,
@@ -147,6 +153,43 @@ def _values_figure(result: Any) -> Figure | None:
         )
     caption = f"{word} of the states in ascending order, {span(values)}"
     return profile(values, caption)._replace(is_curve=False)
+
+
+def _laid(
+    place: StateMap, values: NDArray[np.float64], policy: NDArray[np.int64] | None, word: str
+) -> Figure:
+    """Return values of states that lie elsewhere than their numbers say."""
+    grid, states = place.grid, place.states
+    if states is not None:
+        held = np.maximum(states, 0)
+        values = np.where(states < 0, np.nan, values[held])
+        if policy is not None:
+            policy = None if place.moves is None else place.moves[policy[held]]
+    values = values[: grid.num_states]
+    if place.layout is not None:
+        return _map(place.layout, values, policy, word)
+    scale = _scale(values)
+    right, up = place.plane
+    shares = grid.to_image(
+        Overlay(values=values).shares(values), axes=place.plane, through=place.through
+    )
+    pixels = np.zeros((*shares.shape, 4), dtype=np.uint8)
+    pixels[..., :3] = value_colors(np.nan_to_num(shares))
+    pixels[..., 3] = np.where(np.isnan(shares), 0, 255)  # nothing is there, or no limit
+    # Cells of control have no natural size: they fill a square.
+    tall, wide = (max(1, _SIDE // length) for length in shares.shape)
+    if place.states is not None:
+        tall = wide = min(tall, wide)
+    caption = f"{word if scale is not None else f'{word}: {span(values)}'}; "
+    caption += f"{place.axis_names[right]} across, {place.axis_names[up]} up"
+    if grid.num_dims > 2:
+        caption += ", through the middle"
+    pixels = pixels.repeat(tall, axis=0).repeat(wide, axis=1)
+    return picture(pixels, caption, smooth=False)._replace(scale=scale)
+
+
+def _scale(values: NDArray[np.float64]) -> tuple[str, str, str] | None:
+    return color_scale(values, value_colors(np.linspace(0.0, 1.0, _COLORS)))
 
 
 def _map(
@@ -157,7 +200,7 @@ def _map(
 ) -> Figure:
     """Return values where they lie, with arrows where cells have room for them."""
     overlay = Overlay(values=values, policy=policy)
-    scale = color_scale(values, value_colors(np.linspace(0.0, 1.0, _COLORS)))
+    scale = _scale(values)
     caption = word if scale is not None else f"{word}: {span(values)}"
     # Of many small cells a picture shows one pixel each, without walls.
     if max(layout.grid.shape) <= _MOST_CELLS:

@@ -12,6 +12,8 @@ Where that fails, value iteration on that model goes on from there, as far as fl
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,8 +24,9 @@ from aggmaze.memory import check_memory
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
+from aggmaze.progress import report
 from planners.adapters import as_model
-from planners.bellman import local_engine
+from planners.bellman import local_engine, no_limit
 from planners.budget import Budget, Clock
 from planners.certificate import Certifier
 from planners.chain_costs import (
@@ -105,18 +108,23 @@ def evaluate(
     model = as_model(model_or_env)
     asked = objective_of(policy, gamma, objective)
     if isinstance(asked, FiniteHorizon):
-        values = _values_by_step(model, policy, asked, allow_unavailable)
-    elif isinstance(asked, TotalCost):
+        values = values_by_step(model, policy, asked, allow_unavailable=allow_unavailable)
+        return values[..., : model.num_listed_states]
+    if isinstance(asked, TotalCost):
         values = _total_costs(model, policy, asked, allow_unavailable)
     elif isinstance(asked, AverageCost):
         values = average_cost_of_policy(model, policy, allow_unavailable=allow_unavailable).gains
     else:
         values = _discounted_costs(model, policy, asked.gamma, allow_unavailable)
-    if not sup_norm(values[np.isfinite(values) | np.isnan(values)]) < math.inf:
+    _check_size(values[~np.isinf(values)])
+    return values[: model.num_listed_states]
+
+
+def _check_size(values: NDArray[np.float64]) -> None:
+    if not sup_norm(values) < math.inf:
         raise FloatingPointError(
             "the policy could not be evaluated: its costs-to-go are beyond what float64 can hold"
         )
-    return values[..., : model.num_listed_states]
 
 
 def _discounted_costs(
@@ -130,10 +138,7 @@ def _discounted_costs(
             values = _values_of_moves(model, actions, gamma, _start(model, policy, gamma))
     if values is None:
         values = _values(policy_model(model, policy, allow_unavailable=allow_unavailable), gamma)
-    if not sup_norm(values) < math.inf:
-        raise FloatingPointError(
-            "the policy could not be evaluated: its costs-to-go are beyond what float64 can hold"
-        )
+    _check_size(values)
     return values
 
 
@@ -160,31 +165,64 @@ def _total_costs(
     return values
 
 
-def _values_by_step(
+def values_by_step(
     model: Model,
     policy: SolveResult | ArrayLike,
     objective: FiniteHorizon,
-    allow_unavailable: bool,
+    *,
+    allow_unavailable: bool = False,
+    checkpoint: Callable[[], None] = no_limit,
 ) -> NDArray[np.float64]:
-    """Return what is left to pay before each step, shape (T + 1, S), with added states."""
+    """Return what is left to pay before each step, shape (T + 1, S), with added states.
+
+    Parameters
+    ----------
+    model : Model
+    policy : SolveResult or array_like
+        As for `evaluate`.
+    objective : FiniteHorizon
+    allow_unavailable : bool
+    checkpoint : callable
+        Called before each step.
+    """
     steps = objective.steps
     check_memory(8 * (steps + 1) * model.num_states, f"values of {steps:,} steps")
-    stages = Stages(model, objective)
+    stages = Stages(model, objective, checkpoint=checkpoint)
     values = np.empty((steps + 1, model.num_states))
     values[steps] = stages.terminal_costs
-    chain: TabularMDP | None = None
     table = policy.policy if isinstance(policy, SolveResult) else np.asarray(policy)
     changes = policy_changes(model, table, objective)
+    sweep: Callable[[NDArray[np.float64], NDArray[np.float64]], object] | None = None
     for step in reversed(range(steps)):
-        if chain is None or changes or objective.stages is not None:
-            chain = policy_model(
-                stages.model(step),
-                table[step] if changes else table,
-                allow_unavailable=allow_unavailable,
-            )
-        # No terminal state pays, and elsewhere a step in place may.
-        local_engine(chain, objective.gamma).sweep(values[step + 1], values[step])
+        checkpoint()
+        report(steps - 1 - step, steps, "steps evaluated")
+        if sweep is None or changes or objective.stages is not None:
+            chosen = table[step] if changes else table
+            sweep = _sweep_by(stages, step, chosen, objective.gamma, allow_unavailable)
+        sweep(values[step + 1], values[step])
+        _check_size(values[step])
     return values
+
+
+def _sweep_by(
+    stages: Stages,
+    step: int,
+    policy: NDArray[Any],
+    gamma: float,
+    allow_unavailable: bool,
+) -> Callable[[NDArray[np.float64], NDArray[np.float64]], object]:
+    """Return what writes the backups of a step by a policy."""
+    if not stages.has_events:
+        engine = stages.engine(step)
+        actions = available_actions(engine.model, policy)
+        if actions is not None:
+            return partial(engine.policy_sweep, actions)
+        model = engine.model
+    else:
+        model = stages.model(step)
+    chain = policy_model(model, policy, allow_unavailable=allow_unavailable)
+    # No terminal state pays, and elsewhere a step in place may.
+    return local_engine(chain, gamma).sweep
 
 
 def policy_changes(model: Model, table: NDArray[Any], objective: FiniteHorizon) -> bool:

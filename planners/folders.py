@@ -88,8 +88,9 @@ def write_folder(
     def prepare() -> None:
         check_folder(folder)
         folder.mkdir(exist_ok=True)
-        for entry in (folder / _HEAD, *folder.glob("*.npy")):
-            entry.unlink(missing_ok=True)
+        own = (f"{name}.npy" for name in (*by_state, *whole))
+        for name in (_HEAD, *own):
+            (folder / name).unlink(missing_ok=True)
         sync_folder(folder)
         for name, array in by_state.items():
             reserve(folder / f"{name}.npy", array.dtype, (share.num_states,))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from aggmaze.checks import check_positive
 from aggmaze.models.model import Model, with_table
 from planners.adapters import as_model
 from planners.bellman import local_engine
 from planners.certificate import Certifier
+from planners.kernels.vectors import finite_norm
 from planners.objective import Discounted, Objective, TotalCost, as_objective
 from planners.solve import solve
 
@@ -35,7 +34,7 @@ def normalized(
     model_or_env
         What `as_model` takes.
     gamma : float, optional
-        Discount in [0, 1); 1 stands for `TotalCost`.
+        Discount in [0, 1]; 1 stands for `TotalCost`.
     max_cost_to_go : float
         Positive.  Infinite costs-to-go do not count.
     objective : Discounted or TotalCost, optional
@@ -67,7 +66,7 @@ def normalized(
         tol = certifier.attainable(_TOL)
         certifier.check_attainable(tol)
     result = solve(model, objective=asked, tol=tol).require()  # there is no approximate scale
-    size = float(np.abs(result.values[~result.infinite]).max(initial=0.0))
+    size = finite_norm(result.values)
     if size <= result.bound:
         raise ValueError("the optimal costs-to-go are all 0: no scale gives them another size")
     scale = max_cost_to_go / size

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from aggmaze.arrays import readonly
-from aggmaze.checks import as_float, check_discount, check_gamma, check_integer, is_real, shown
+from aggmaze.checks import as_float, check_discount, check_gamma, check_integer, shown
 
 #: What `TotalCost` says of states from which no terminal state is reached for certain.
 INFINITE = "infinite"
@@ -157,7 +157,7 @@ def as_objective(gamma: float | None = None, objective: Any = None) -> Objective
     Parameters
     ----------
     gamma : float, optional
-        Discount in [0, 1); 1 stands for `TotalCost`.
+        Discount in [0, 1]; 1 stands for `TotalCost`.
     objective : Objective, optional
 
     Raises
@@ -173,7 +173,8 @@ def as_objective(gamma: float | None = None, objective: Any = None) -> Objective
                 "say what is asked: gamma=, a discount (1 for total costs), or objective=, one of "
                 "TotalCost(), FiniteHorizon(steps), AverageCost() and Discounted(gamma)"
             )
-        return TotalCost() if is_real(gamma) and gamma == 1 else Discounted(gamma)
+        discount = check_discount(gamma)
+        return TotalCost() if discount == 1 else Discounted(discount)
     if not isinstance(objective, Objective):
         hint = ""
         if isinstance(objective, type) and issubclass(objective, Objective):

@@ -17,6 +17,7 @@ from aggmaze.layouts.layout import Layout
 from aggmaze.names import Names, as_names, index_of, names_from_bytes, names_to_bytes
 from planners.engine import WHOLE
 from planners.folders import ResultFolder, write_folder
+from planners.maps import StateMap
 from planners.objective import (
     INFINITE,
     AverageCost,
@@ -163,9 +164,9 @@ class SolveResult:
     state_names, action_names : tuple of hashable, optional
         What the model calls states and actions; `value_of`, `action_of` and `to_dict` tell values
         and actions by them.
-    layout : Layout, optional
-        The map of the environment that was solved, if it has one, for pictures.  `save` leaves it
-        out.
+    layout : Layout or StateMap, optional
+        The map of the environment that was solved, if it has one, for pictures: of Gymnasium's
+        grids and of cells with which state lies where.  `save` leaves it out.
     """
 
     values: NDArray[np.float64]
@@ -189,7 +190,7 @@ class SolveResult:
     proof: dict[str, NDArray[Any]] | None = None
     state_names: tuple[Hashable, ...] | None = None
     action_names: tuple[Hashable, ...] | None = None
-    layout: Layout | None = None
+    layout: Layout | StateMap | None = None
 
     def __repr__(self) -> str:
         return (

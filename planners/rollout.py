@@ -34,10 +34,11 @@ from aggmaze.env_model import NoModelError
 from aggmaze.envs.tabular import TabularEnv
 from aggmaze.models.model import Model
 from planners.adapters import as_model, is_by_rows
-from planners.budget import Clock
-from planners.evaluation import evaluate, policy_changes
+from planners.budget import Clock, OutOfTimeError
+from planners.evaluation import evaluate, policy_changes, values_by_step
 from planners.kernels.compiling import interruptible
 from planners.kernels.pieces import UNIT_ROUNDOFF
+from planners.kernels.vectors import finite_norm
 from planners.objective import AverageCost, FiniteHorizon, Objective, as_objective
 from planners.policies import StepVariances
 from planners.policy_gains import average_cost_of_policy
@@ -162,7 +163,7 @@ def rollout(
         Longest episode; by default the limit with which the environment is registered, else 1000.
         A `FiniteHorizon` ends it at the latest.
     gamma : float, optional
-        Discount of ``discounted_returns`` and ``promised``; 1 stands for `TotalCost`.
+        Discount in [0, 1] of ``discounted_returns`` and ``promised``; 1 stands for `TotalCost`.
     objective : Objective, optional
         In place of ``gamma``.  Without both a `SolveResult` brings its own.
     time_limit : float, optional
@@ -206,9 +207,14 @@ def rollout(
         # The environment's own limit may be shorter, and what it cuts off is expected then.
         max_steps = min(asked.steps, max_steps)
     promise: _Promise | None = None
+    clock = Clock(time_limit)
     if table is not None:
         # A result brings values that those of its policy are near to.
-        promise = _promise(env, policy if isinstance(policy, SolveResult) else table, asked)
+        given = policy if isinstance(policy, SolveResult) else table
+        try:
+            promise = _promise(env, given, asked, clock.check)
+        except OutOfTimeError:
+            return _none_in_time(asked)
         # A stream of its own: the environment's is made from the seed itself.
         (child,) = np.random.SeedSequence(seed).spawn(1)
         rng = np.random.default_rng(child)
@@ -222,7 +228,7 @@ def rollout(
     returns, discounted = np.zeros(episodes), np.zeros(episodes)
     lengths = np.zeros(episodes, dtype=np.int64)
     successes = np.zeros(episodes, dtype=bool)
-    clock, steps, stopped = Clock(), 0, False
+    steps, stopped = 0, False
     for episode in range(episodes):
         observation, info = env.reset(seed=seed if episode == 0 else None)
         if promise is not None:
@@ -329,7 +335,10 @@ def _state_of(observation: Any, info: dict[str, Any]) -> int:
 
 
 def _promise(
-    env: gym.Env[Any, Any], policy: SolveResult | ArrayLike, objective: Objective | None
+    env: gym.Env[Any, Any],
+    policy: SolveResult | ArrayLike,
+    objective: Objective | None,
+    checkpoint: Callable[[], None],
 ) -> _Promise | None:
     if objective is None or (isinstance(objective, FiniteHorizon) and objective.stages is not None):
         return None  # no environment changes its model from step to step
@@ -337,7 +346,14 @@ def _promise(
         model = as_model(env)
     except NoModelError:
         return None  # there is none, or none that holds for what the wrappers make of it
-    return _Promise(model, policy, objective)
+    return _Promise(model, policy, objective, checkpoint)
+
+
+def _none_in_time(objective: Objective | None) -> Rollouts:
+    """Return what there is where the time is up before the first episode."""
+    none = np.zeros(0)
+    discounted = None if objective is None else none
+    return Rollouts(none, discounted, none.astype(np.int64), none.astype(bool), None)
 
 
 def _tables_by_step(
@@ -394,9 +410,15 @@ class _Sum:
 class _Promise:
     """What the model promises, and what the steps say to that."""
 
-    def __init__(self, model: Model, policy: SolveResult | ArrayLike, objective: Objective) -> None:
+    def __init__(
+        self,
+        model: Model,
+        policy: SolveResult | ArrayLike,
+        objective: Objective,
+        checkpoint: Callable[[], None],
+    ) -> None:
         self._gamma = objective.gamma
-        self._expected = _expected(model, policy, objective)
+        self._expected = _expected(model, policy, objective, checkpoint)
         starts = np.flatnonzero(model.initial)
         shares = model.initial[starts]
         self._started = self._expected.promised
@@ -476,9 +498,8 @@ class _Expected:
     ) -> None:
         self.promised = promised
         self._before, self._after, self._variances = before, after, variances
-        finite = np.isfinite(before)
         #: Of what the terms are differences of.
-        self.size = float(np.abs(before[finite]).max(initial=0.0))
+        self.size = finite_norm(before)
 
     def before(self, step: int) -> NDArray[np.float64]:
         """Return what is left before a step, shape (S,)."""
@@ -497,13 +518,17 @@ class _ExpectedByStep(_Expected):
     """The same of a finite horizon, where each step has its own."""
 
     def __init__(
-        self, model: Model, policy: SolveResult | ArrayLike, objective: FiniteHorizon
+        self,
+        model: Model,
+        policy: SolveResult | ArrayLike,
+        objective: FiniteHorizon,
+        checkpoint: Callable[[], None],
     ) -> None:
-        self._values = _with_added_states(
-            model, evaluate(model, policy, objective=objective, allow_unavailable=True)
+        self._values = values_by_step(
+            model, policy, objective, allow_unavailable=True, checkpoint=checkpoint
         )
         self.promised = self._values[0]
-        self.size = float(np.abs(self._values).max())
+        self.size = finite_norm(self._values)
         self._stages = Stages(model, objective)
         table = policy.policy if isinstance(policy, SolveResult) else np.asarray(policy)
         self._policies = table
@@ -532,10 +557,15 @@ class _ExpectedByStep(_Expected):
         return self._found[step]
 
 
-def _expected(model: Model, policy: SolveResult | ArrayLike, objective: Objective) -> _Expected:
+def _expected(
+    model: Model,
+    policy: SolveResult | ArrayLike,
+    objective: Objective,
+    checkpoint: Callable[[], None],
+) -> _Expected:
     """Return what a policy is expected to pay."""
     if isinstance(objective, FiniteHorizon):
-        return _ExpectedByStep(model, policy, objective)
+        return _ExpectedByStep(model, policy, objective, checkpoint)
     if isinstance(objective, AverageCost):
         found = average_cost_of_policy(model, policy, allow_unavailable=True)
         gain, bias = (_with_added_states(model, v) for v in (found.gains, found.bias))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from numpy.typing import ArrayLike
 
 from aggmaze.checks import check_choice
-from planners.adapters import layout_of
 from planners.checkpoint import Checkpoint
 from planners.kernels.compiling import interruptible
+from planners.maps import map_of
 from planners.objective import (
     AverageCost,
     Discounted,
@@ -108,7 +109,7 @@ def solve(
     model_or_env
         A model, an environment that exposes one, or a Gymnasium ``P``: what `as_model` takes.
     gamma : float, optional
-        Discount in [0, 1); 1 asks for total costs, ``objective=TotalCost()``.
+        Discount in [0, 1]; 1 asks for total costs, ``objective=TotalCost()``.
     objective : Discounted, TotalCost, FiniteHorizon or AverageCost, optional
         In place of ``gamma``.
     method : str
@@ -206,7 +207,6 @@ def solve(
         callback=callback,
         checkpoint=checkpoint,
         options=options,
-        layout=layout_of(model_or_env),
     )
     if request.checkpoint is not None and not isinstance(asked, Discounted):
         raise ValueError(f"checkpoint is for discounted costs, and {asked} is asked for")
@@ -214,8 +214,10 @@ def solve(
         # PETSc and MPI are for those who ask for them.
         from planners.distributed.discounted import solve_in_parts
 
-        return solve_in_parts(model_or_env, asked, request)
-    return _ANSWERS[type(asked)](model_or_env, asked, request)
+        result: Any = solve_in_parts(model_or_env, asked, request)
+    else:
+        result = _ANSWERS[type(asked)](model_or_env, asked, request)
+    return replace(result, layout=map_of(model_or_env))
 
 
 def check_engine(engine: str | None, objective: Objective) -> None:

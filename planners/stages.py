@@ -51,6 +51,11 @@ class Stages:
         #: What is left to pay after the last step, shape (S,).
         self.terminal_costs = self._checked_terminal_costs()
 
+    @property
+    def has_events(self) -> bool:
+        """Whether the models are of random events, without tables."""
+        return isinstance(self._base, EventMDP)
+
     def model(self, step: int) -> Model:
         """Return the model of a step.
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import ExitStack
 from typing import Protocol, Self
 
 from rich.console import Console
 from rich.markup import escape
+
+from aggmaze.progress import listening
 
 # Seconds before anything is shown, between updates on a terminal, and elsewhere between the first
 # two lines, from where on the pauses grow, and between lines at last.
@@ -104,7 +107,8 @@ def _fall(points: list[tuple[float, float]], since: float) -> float:
 class Waiting:
     """Tells what is being waited for, and for how long, as long as its block runs.
 
-    A thread of its own tells it, so that it is told however long a single step takes.
+    A thread of its own tells it, so that it is told however long a single step takes.  What is
+    reported in the block (`aggmaze.progress`) is counted.
 
     Parameters
     ----------
@@ -118,18 +122,22 @@ class Waiting:
         self._what = self._text = what
         self._left: Ending | None = None
         self._counts = Forecast()
+        self._counted: tuple[int, str] | None = None
+        self._hears = ExitStack()
         self._start = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Self:
         self._start = time.monotonic()
+        self._hears.enter_context(listening(self.count))
         self._thread.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._ended.set()
         self._thread.join()
+        self._hears.close()
 
     def tell(self, text: str, left: Ending | None = None) -> None:
         """Say how it goes.
@@ -157,6 +165,8 @@ class Waiting:
         unit : str
             What is counted, in the plural.
         """
+        if self._counted != (total, unit):  # something else than before
+            self._counted, self._counts = (total, unit), Forecast()
         self._counts.note(total - done, self.passed)
         self.tell(f"{self._what}: {done:,} of {total:,} {unit}", self._counts)
 

@@ -176,6 +176,7 @@ def draw(path: Path, grid: Any, courses: "dict[str, Course]") -> None:
     from matplotlib.figure import Figure
     from PIL import Image
 
+    from planners.plotting import region_borders
     from planners.watching.movies import write_gif
 
     ours, theirs = courses["aggregation"], courses["value iteration"]
@@ -238,7 +239,9 @@ def draw(path: Path, grid: Any, courses: "dict[str, Course]") -> None:
             ):
                 titles[name].set_text(f"{what}, error {errors[name]:.3g}")
             labels = ours.labels[iteration]
-            borders.set_segments([] if labels is None else _borders(grid.to_image(labels)))
+            borders.set_segments(
+                [] if labels is None else list(region_borders(grid.to_image(labels)))
+            )
             lead = min(errors, key=lambda name: errors[name])
             is_even = errors["aggregation"] == errors["value iteration"]
             leader = "" if is_even else f": {lead} is ahead"
@@ -250,17 +253,6 @@ def draw(path: Path, grid: Any, courses: "dict[str, Course]") -> None:
     table = Image.fromarray(np.concatenate([np.asarray(frame) for frame in some])).quantize(128)
     colors = np.reshape(table.getpalette(), (-1, 3)).tolist()
     write_gif(path, [functools.partial(Image.Image.copy, frame) for frame in frames], times, colors)
-
-
-def _borders(labels: Any) -> "list[Any]":
-    """Return the sides between cells of other labels, in the coordinates of imshow."""
-    import numpy as np
-
-    rows, columns = np.nonzero(labels[:, 1:] != labels[:, :-1])
-    upright = [((x + 0.5, y - 0.5), (x + 0.5, y + 0.5)) for y, x in zip(rows, columns, strict=True)]
-    rows, columns = np.nonzero(labels[1:] != labels[:-1])
-    level = [((x - 0.5, y + 0.5), (x + 0.5, y + 0.5)) for y, x in zip(rows, columns, strict=True)]
-    return upright + level
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ from aggmaze.cells.control import ControlProblem, problem_of
 from aggmaze.cells.interpolation import Corners
 from aggmaze.cells.own import OwnProblem, Step
 from aggmaze.cells.problem import Problem
-from aggmaze.checks import check_choice, check_gamma, check_integer
+from aggmaze.checks import check_choice, check_discount, check_integer
 from aggmaze.grid import Grid
 from aggmaze.models.tabular import TabularMDP
 
@@ -158,8 +158,7 @@ class Discretization:
         cells, problem = self.cells, self.problem
         if not isinstance(cells, Corners):
             raise ValueError("lookahead needs method='interpolate': values of cells jump")
-        if gamma != 1:
-            check_gamma(gamma)
+        check_discount(gamma)
         table = np.asarray(values, dtype=np.float64)
         if table.shape != (self.model.num_states,):
             raise ValueError(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
+from gymnasium.vector import VectorEnv, VectorWrapper
 
 from aggmaze.cards import Figure, card, picture
 from aggmaze.envs.layout_env import LayoutEnv
@@ -12,6 +14,12 @@ from aggmaze.envs.tabular import TabularEnv
 from aggmaze.models.cards import model_facts, model_figures
 from aggmaze.names import shown
 from aggmaze.rendering.raster import Raster
+
+if TYPE_CHECKING:
+    from aggmaze.envs.vector import TabularVectorEnv
+
+# Of `gymnasium.make_vec`, which a card tells in words.
+_OWN = ("num_envs", "max_episode_steps", "vectorization_mode")
 
 
 def env_html(env: TabularEnv, wrapped: gym.Env[Any, Any] | None = None) -> str:
@@ -26,7 +34,7 @@ def env_html(env: TabularEnv, wrapped: gym.Env[Any, Any] | None = None) -> str:
     spec = env.spec
     facts = []
     if spec is not None and spec.kwargs:
-        facts.append(("made with", ", ".join(f"{k}={shown(v)}" for k, v in spec.kwargs.items())))
+        facts.append(("made with", _settings(spec.kwargs)))
     if wrapped is not None:
         facts.append(("wrappers", ", ".join(_wrappers(wrapped))))
         limit = None if wrapped.spec is None else wrapped.spec.max_episode_steps
@@ -37,12 +45,50 @@ def env_html(env: TabularEnv, wrapped: gym.Env[Any, Any] | None = None) -> str:
     return card(title, facts, _figures(env))
 
 
-def wrapper_html(env: gym.Env[Any, Any]) -> str | None:
+def vector_html(envs: TabularVectorEnv, wrapped: VectorEnv[Any, Any, Any] | None = None) -> str:
+    """Return the HTML of copies of an environment, with those that share a maze in its picture.
+
+    Parameters
+    ----------
+    envs : TabularVectorEnv
+    wrapped : gymnasium.vector.VectorEnv, optional
+        The same under wrappers.
+    """
+    first, spec = envs.single_env, envs.spec
+    own = any(copy is not first for copy in envs.single_envs)
+    mode = envs.metadata["autoreset_mode"]
+    facts = [("copies", f"{envs.num_envs:,}")]
+    if spec is not None and (given := _settings(spec.kwargs)):
+        facts.append(("made with", given))
+    if wrapped is not None:
+        facts.append(("wrappers", ", ".join(_wrappers(wrapped))))
+    if envs.max_episode_steps is not None:
+        facts.append(("an episode", f"at most {envs.max_episode_steps:,} steps"))
+    facts.append(("after an episode", f"{getattr(mode, 'value', mode)} autoreset"))
+    if own:
+        facts.append(("mazes", "one of its own for each copy; what follows is of copy 0"))
+    copy, states = envs.single_envs[0], envs._states.tolist()
+    facts += model_facts(copy.transition_model())
+    figures = model_figures(copy.transition_model())
+    if isinstance(copy, LayoutEnv):
+        there = "" if envs._started else ", before the first reset"
+        drawn = [] if there else states[:1] if own else states
+        pixels = Raster(copy.layout, overlay=copy._overlay).crowd(drawn)
+        who = "copy 0" if own else "all copies" if envs.num_envs > 1 else "the copy"
+        words = f"the maze, with {who} in it" if not there else f"the maze{there}"
+        if len(copy.grid.shape) > 2 and not there:
+            words += ", as far as they are in a slice through the goal"
+        figures = [picture(pixels, words)]
+    title = type(envs).__name__ if spec is None else f"{spec.id}, vectorized"
+    return card(title, facts, figures)
+
+
+def wrapper_html(env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any]) -> str | None:
     """Return the HTML of an environment under Gymnasium's wrappers; None if it is a stranger's.
 
     Parameters
     ----------
-    env : gymnasium.Wrapper
+    env : gymnasium.Wrapper or gymnasium.vector.VectorWrapper
         One with an HTML of its own keeps it.
     """
     own: Any = getattr(type(env), "_repr_html_", None)
@@ -50,7 +96,13 @@ def wrapper_html(env: gym.Env[Any, Any]) -> str | None:
         found: str | None = own(env)
         return found
     base = env.unwrapped
-    return env_html(base, env) if isinstance(base, TabularEnv) else None
+    if isinstance(base, TabularEnv) and isinstance(env, gym.Env):
+        return env_html(base, env)
+    if not isinstance(env, VectorEnv):
+        return None
+    from aggmaze.envs.vector import TabularVectorEnv  # with all kinds of environments
+
+    return vector_html(base, env) if isinstance(base, TabularVectorEnv) else None
 
 
 def show_wrappers(shell: Any) -> None:
@@ -64,16 +116,21 @@ def show_wrappers(shell: Any) -> None:
     shell : IPython.core.interactiveshell.InteractiveShell
     """
     formatter = shell.display_formatter.formatters["text/html"]
-    if gym.Wrapper not in formatter:
-        formatter.for_type(gym.Wrapper, wrapper_html)
+    for kind in (gym.Wrapper, VectorWrapper):
+        if kind not in formatter:
+            formatter.for_type(kind, wrapper_html)
 
 
-def _wrappers(env: gym.Env[Any, Any]) -> list[str]:
+def _wrappers(env: Any) -> list[str]:
     names = []
-    while isinstance(env, gym.Wrapper):
+    while isinstance(env, gym.Wrapper | VectorWrapper):
         names.append(type(env).__name__)
         env = env.env
     return names
+
+
+def _settings(given: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={shown(value)}" for name, value in given.items() if name not in _OWN)
 
 
 def _place(env: TabularEnv) -> str:

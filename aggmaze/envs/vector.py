@@ -281,6 +281,11 @@ class TabularVectorEnv(VectorEnv[NDArray[np.int64], ArrayLike, NDArray[Any]]):
         pairs = zip(self.single_envs, self._states.tolist(), strict=True)
         return tuple(self._picture(env, state) for env, state in pairs)
 
+    def _repr_html_(self) -> str:
+        from aggmaze.envs.cards import vector_html
+
+        return vector_html(self)
+
     def close_extras(self, **kwargs: Any) -> None:
         """Release what drawing has taken."""
         # Older versions of Gymnasium also close what its constructor has refused.

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from aggmaze.files import atomic_file, readable_file
 from aggmaze.memory import check_memory
+from aggmaze.progress import Counted
 
 # What archives hold, by the format in their header.
 _CONTENTS = {
@@ -69,9 +70,12 @@ def write_archive(
             file, "w", zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL
         ) as archive,
     ):
+        total, done = sum(array.nbytes for array in arrays.values()), 0
         for name, array in {"header": _header(file_format, header), **arrays}.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                npy.write_array(member, array, allow_pickle=False)
+                counted = Counted(member, total, done)
+                npy.write_array(counted, array, allow_pickle=False)
+            done += array.nbytes
 
 
 class Pieces(NamedTuple):
@@ -342,7 +346,12 @@ class Archive:
                 )
             needed += dtype.itemsize * math.prod(shape)
         check_memory(math.ceil(copies * needed), self._what)
-        return {name: self._array(name) for name in expected}
+        found: dict[str, NDArray[Any]] = {}
+        done = 0
+        for name in expected:
+            found[name] = self._array(name, needed, done)
+            done += found[name].nbytes
+        return found
 
     def _declared(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
         """Return the data type and shape that a member declares, if they fit its size."""
@@ -370,10 +379,14 @@ class Archive:
             )
         return dtype, shape
 
-    def _array(self, name: str) -> NDArray[Any]:
-        """Return an array as this machine stores them; call `_declared` before."""
+    def _array(self, name: str, total: int = 0, done: int = 0) -> NDArray[Any]:
+        """Return an array as this machine stores them; call `_declared` before.
+
+        What is read is reported as part of a number of bytes, if one is given.
+        """
         with self._zip.open(self._members[f"{name}.npy"]) as member:
-            array = npy.read_array(member, allow_pickle=False, max_header_size=_MOST_DECLARATION)
+            source: Any = Counted(member, total, done) if total else member
+            array = npy.read_array(source, allow_pickle=False, max_header_size=_MOST_DECLARATION)
         if array.dtype.kind == "b" and (array.view(np.uint8) > 1).any():
             raise ValueError(f"{name} holds other bytes than 0 and 1")
         # order="C" keeps arrays without axes as they are.

@@ -46,6 +46,7 @@ from aggmaze.formats.systems import (
 )
 from aggmaze.formats.text import Lines, number, whole
 from aggmaze.models.tabular import TabularMDP
+from aggmaze.progress import report
 
 _WHAT = "a DRN model"
 # Bytes that reading takes for each of the text, most of it Python objects: measured.
@@ -105,6 +106,7 @@ def write_drn(model: SupportsSystem, path: str | os.PathLike[str]) -> None:
         )
         file.write(head.encode())
         for lo in range(0, system.num_states, _BLOCK):
+            report(lo, system.num_states, "states")
             hi = min(lo + _BLOCK, system.num_states)
             first = system.state_to_choices[lo : hi + 1].tolist()
             starts = system.choice_to_branches[first[0] : first[-1] + 1].tolist()

@@ -18,12 +18,15 @@ from aggmaze.formats.functions import read_function
 from aggmaze.formats.outcomes import Outcomes, is_outcome, outcome_table
 from aggmaze.formats.tables import SupportsRows, Tables, plain_rows
 from aggmaze.names import Naming, as_names, shown
+from aggmaze.progress import report
 
 #: Probability, next state, reward, and whether the episode ends.
 Outcome = tuple[float, int, float, bool]
 
 # States whose rows are turned into Python numbers at a time.
 _BLOCK = 128
+# States or actions between two reports of how far the reading is.
+_TOLD = 4096
 
 
 def read_gym_P(  # noqa: N802 (P is the attribute's name)
@@ -175,6 +178,8 @@ def _rows(P: Any) -> tuple[list[Any], int]:
     rows: list[Any] = []
     num_actions = 0
     for state in range(len(P)):
+        if state % _TOLD == 0:
+            report(state, len(P), "states")
         try:
             actions = P[state]
             if not hasattr(actions, "__getitem__"):
@@ -197,11 +202,11 @@ def _rows(P: Any) -> tuple[list[Any], int]:
 def _table(rows: list[Any], num_actions: int) -> NDArray[np.float64]:
     """Return all outcomes as a table of four columns, or name the first that is none."""
     try:
-        table = outcome_table(list(chain.from_iterable(rows)))
+        tables = _tables(rows)
     except TypeError:
-        table = None
-    if table is not None and len(table):
-        return table
+        tables = None
+    if tables is not None and any(map(len, tables)):
+        return np.concatenate(tables)
     for index, row in enumerate(rows):
         for outcome in row if isinstance(row, Sequence) else (row,):
             if not is_outcome(outcome, (4,)):
@@ -211,3 +216,18 @@ def _table(rows: list[Any], num_actions: int) -> NDArray[np.float64]:
                     f"terminated) in numbers, got {outcome!r}"
                 )
     raise ValueError("P lists no outcomes")
+
+
+def _tables(rows: list[Any]) -> list[NDArray[np.float64]] | None:
+    """Return the outcomes of some actions after the other as tables, None if one is none.
+
+    Python lists become arrays without a pause: of all at once nothing could be told meanwhile.
+    """
+    tables = []
+    for lo in range(0, len(rows), _TOLD):
+        report(lo, len(rows), "actions")
+        table = outcome_table(list(chain.from_iterable(rows[lo : lo + _TOLD])))
+        if table is None:
+            return None
+        tables.append(table)
+    return tables

@@ -26,11 +26,13 @@ from aggmaze.arrays import lock
 from aggmaze.checks import check_choice, check_integer
 from aggmaze.files import atomic_file, readable_file
 from aggmaze.formats.archive import Archive, Expected, open_archive, write_archive
+from aggmaze.formats.json_pieces import load_json
 from aggmaze.memory import check_memory
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
 from aggmaze.names import names_from_bytes, names_to_bytes
+from aggmaze.progress import report
 
 #: What the header of a model file calls its format.
 MODEL_FORMAT = "aggmaze model 1"
@@ -48,6 +50,8 @@ _TRUTHS = ("bool", "int32", "int64")
 _REAL = ("float64", "float32", "int32", "int64")
 # Likewise over the length of a JSON text, most of it Python objects.
 _JSON_COPIES = 14
+# States between two reports of how far the writing is.
+_BLOCK = 1024
 
 
 def save_model(model: Model, path: str | os.PathLike[str]) -> None:
@@ -172,6 +176,8 @@ def save_gym_P(model: Model, path: str | os.PathLike[str]) -> None:  # noqa: N80
     with atomic_file(path) as file:
         file.write(f'{json.dumps(head)[:-1]}, "P": ['.encode())
         for state, actions in P.items():
+            if state % _BLOCK == 0:
+                report(state, len(P), "states")
             row = json.dumps(list(actions.values()))
             file.write(f"{',' if state else ''}\n{row}".encode())
         file.write(b"\n]}\n")
@@ -208,7 +214,7 @@ def load_gym_P(path: str | os.PathLike[str]) -> TabularMDP:  # noqa: N802 (as Gy
         needed = _JSON_COPIES * file.seek(0, os.SEEK_END)
         check_memory(needed, f"the lists of {os.fspath(path)!r}")
         file.seek(0)
-        found = json.load(file)
+        found = load_json(file)
         table = _plain_table(found)
         if table is not None:
             return TabularMDP.from_gym_P(table)

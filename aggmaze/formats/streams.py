@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import IO
 
 from aggmaze.memory import check_memory
+from aggmaze.progress import report_bytes
 
 # What may come of a byte: as much as deflate can make, so that xz, which can do more, is no bomb.
 _MOST_EXPANSION = 1032
@@ -39,6 +40,7 @@ class Stream:
         self.compression = _MAGIC.get(file.read(2), "")
         file.seek(0)
         self.most = self.file_size * (_MOST_EXPANSION if self.compression else 1)
+        self._file = file
         self._pieces = _pieces(file, self.compression)
         self._rest = b""
         self._taken = 0
@@ -71,6 +73,7 @@ class Stream:
         if not self._rest:
             self._rest = next(self._pieces, b"")
             self._taken += len(self._rest)
+            report_bytes(self._file.tell(), self.file_size)
             if self._taken > self.most:
                 raise ValueError(f"it unpacks to more than {self.most:,} bytes: it is refused")
         return bool(self._rest)

@@ -8,10 +8,14 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NoReturn
 
+from aggmaze.progress import report
+
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,5})?")
 _FRACTION = re.compile(r"[+-]?\d{1,2000}/\d{1,2000}")
 # A line is shown up to here.
 _SHOWN = 60
+# Lines between two reports of how far the reading is.
+_BLOCK = 4096
 
 
 class Lines:
@@ -31,6 +35,8 @@ class Lines:
 
     def __iter__(self) -> Iterator[str]:
         while self._next < len(self._lines):
+            if self._next % _BLOCK == 0:
+                report(self._next, len(self._lines), "lines")
             line = self._lines[self._next].strip()
             self._next += 1
             if line and not line.startswith(self._comment):

@@ -42,6 +42,7 @@ from aggmaze.formats.systems import (
 from aggmaze.memory import check_memory
 from aggmaze.models.tabular import TabularMDP
 from aggmaze.names import Names, names_from_bytes, names_to_bytes
+from aggmaze.progress import Counted
 
 _WHAT = "a UMB model"
 # Versions of the format that are read: that of the paper, which Storm writes, and umbi's.
@@ -144,6 +145,7 @@ def write_umb(model: SupportsSystem, path: str | os.PathLike[str]) -> None:
         **_strings("actions/choices", system.action_names),
         **members,
     }
+    total, done = sum(map(len, arrays.values())), 0
     with (
         atomic_file(path) as file,
         gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, file, mtime=0) as packed,
@@ -152,7 +154,9 @@ def write_umb(model: SupportsSystem, path: str | os.PathLike[str]) -> None:
         for name, data in arrays.items():
             member = tarfile.TarInfo(name)
             member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
+            counted = Counted(io.BytesIO(data), total, done)
+            archive.addfile(member, counted)
+            done += len(data)
 
 
 def read_umb(

@@ -68,8 +68,9 @@ _SMALLEST_WITH_WORDS, _WITHOUT_WORDS = 240, (22, 14)
 GROUNDS = {"G": GOAL_GROUND, "H": PIT_GROUND, "L": LAVA, "~": LAVA, "C": CLIFF}
 # Cells, without lines, in which marks can be told apart.
 SMALLEST_MARKED_CELL = 12
-# On open ground without room in each cell, one mark stands for a square of about so many pixels.
-MARK_EVERY = 14
+# On open ground without room in each cell, one mark stands for a square of about so many pixels, or
+# of this share of a large picture, which is looked at scaled down; and the mark's share of that.
+MARK_EVERY, _MARKS_ALONG, _MARK_SHARE = 24, 24, 0.64
 _SMALLEST_OUTLINED_CELL = 3
 # Lines of equal height say nothing of fewer cells a side, nor where more cells than this share have
 # one to the next.
@@ -77,7 +78,7 @@ _FEWEST_CONTOURED, _MOST_CROSSED = 8, 0.6
 # Length of a side for which a legend has its plain size.
 _PLAIN_SIDE = 560
 # Smaller, it could not be read.
-_SMALLEST_KEY = 0.75
+_SMALLEST_KEY = 0.7
 # Steps of a trail that are drawn, the last ones.
 LONGEST_TRAIL = 2000
 
@@ -417,7 +418,7 @@ class Raster:
         inside = edge - line
         # On a large picture, which is looked at scaled down, a marker of nine pixels is lost.
         shorter = sorted(lengths)[-2] * edge
-        agent_size = max(SMALLEST_MARKER, min(20, shorter // 32), shorter // 64, inside * 6 // 10)
+        agent_size = max(SMALLEST_MARKER, min(20, shorter // 32), shorter // 48, inside * 6 // 10)
         agent_size += (inside - agent_size) % 2  # so that it can be centred
         goal_size = agent_size + 2 * max(2, agent_size // 3)
         # A star fills less of its square than a disc; in a cell of its own it stays within.
@@ -430,14 +431,14 @@ class Raster:
         small += (inside - small) % 2
         self._agent_on_goal = agent_marker(small, 1 if small >= SMALLEST_MARKER else 0)
         self._mark_every = 1
+        self._mark_size = min(inside * 6 // 10, max(26, inside // 3))
         if inside < SMALLEST_MARKED_CELL:
             # Between walls one cell says nothing of the next.
-            self._mark_every = 0 if layout.num_walls > 0 else math.ceil(MARK_EVERY / edge)
-        self._mark_size = (
-            min(inside * 6 // 10, max(26, inside // 3)) if self._mark_every == 1 else 11
-        )
+            every = max(MARK_EVERY, shorter // _MARKS_ALONG)
+            self._mark_every = 0 if layout.num_walls > 0 else math.ceil(every / edge)
+            self._mark_size = 2 * int(_MARK_SHARE * every / 2) + 1
         # A line of one pixel is lost between its seams.
-        self._thickness = max(3, inside // 8)
+        self._thickness = max(3, inside // 8, shorter // 200)
         # Room for markers that are larger than the cells at the border.
         self._margin = max(0, (goal_size - inside) // 2 - thickness)
 
@@ -495,12 +496,16 @@ class Raster:
     def _within(
         cls, area: tuple[int, int], layout: Layout, overlay: Overlay | None, across: int
     ) -> Raster:
-        size = max(area)
+        size, scale = max(area), key_scale(area)
         while True:
-            raster = cls(layout, size, overlay, across, key_scale(area))
-            smaller = min(int(size / raster._excess(area)), size - 1)
-            if raster._excess(area) <= 1 or smaller < 1:
+            raster = cls(layout, size, overlay, across, scale)
+            excess = raster._excess(area)
+            smaller = min(int(size / excess), size - 1)
+            if excess <= 1:
                 return raster
+            if smaller < 1:
+                # It will be scaled down, and its legend with it.
+                return cls(layout, size, overlay, across, None if scale is None else scale * excess)
             size = smaller
 
     def _excess(self, area: tuple[int, int]) -> float:
@@ -540,6 +545,27 @@ class Raster:
                 if self.layout.signs is None and state == self.layout.goal:
                     marker = self._agent_on_goal
                 marker.draw(image, _cell(panel, point))
+        return image
+
+    def crowd(self, states: Sequence[int]) -> NDArray[np.uint8]:
+        """Draw the maze with several agents; slices go through the goal, and show who is in them.
+
+        Parameters
+        ----------
+        states : sequence of int
+            Where they are.
+
+        Returns
+        -------
+        ndarray of uint8, shape (height, width, 3)
+        """
+        image = self.frame(None)
+        goal = self.layout.grid.coords(self.layout.goal)
+        points = self.layout.grid.coords(np.unique(np.asarray(states, dtype=np.int64)))
+        for panel in self.panels:
+            others = [axis for axis in range(len(goal)) if axis not in panel.axes]
+            for point in points[(points[:, others] == goal[others]).all(axis=1)]:
+                self._agent.draw(image, _cell(panel, tuple(point.tolist())))
         return image
 
     @cached_property

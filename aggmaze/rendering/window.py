@@ -35,6 +35,8 @@ Draw = Callable[[tuple[int, int]], NDArray[np.uint8]]
 _FIRST_AREA = 640
 _SHARE_OF_SCREEN = 0.85
 _SMALLEST = (280, 160)
+# A picture that takes less of the room that it had asked for needs more around it.
+_LEAST_OF_ROOM = 0.9
 _FONT_SIZE, _SMALLEST_FONT = 15, 9
 _LINE_HEIGHT = 22
 _PADDING = 6
@@ -55,6 +57,20 @@ class Key(NamedTuple):
 
     code: int
     text: str
+
+
+class Palette(NamedTuple):
+    """Colours of a window: behind its picture, and of the ground, the ink and the edge of its text.
+
+    Parameters
+    ----------
+    behind, ground, ink, edge : tuple of int
+    """
+
+    behind: tuple[int, int, int] = BACKGROUND
+    ground: tuple[int, int, int] = FLOOR
+    ink: tuple[int, int, int] = INK
+    edge: tuple[int, int, int] = WALL
 
 
 class Window:
@@ -79,6 +95,8 @@ class Window:
         Whether the user has closed the window.
     notes : tuple of str
         Lines below the status line, shown with the next picture.
+    palette : Palette
+        Light, unless another is given.
     banner : tuple of str
         Lines on a ribbon across the picture, among confetti; none of both without lines.
     """
@@ -96,6 +114,7 @@ class Window:
         self.banner: tuple[str, ...] = ()
         self.dismissed = False
         self.notes: tuple[str, ...] = ()
+        self.palette = Palette()
         self._window: Any = None
         self._first_size = first_size
         self._size: tuple[int, int] | None = None
@@ -195,6 +214,9 @@ class Window:
                 )
                 height, width = draw(area).shape[:2]
                 width, height = min(width, area[0]), min(height, area[1])
+                again = draw((width, height)).shape
+                if min(again[0] / height, again[1] / width) < _LEAST_OF_ROOM:
+                    width, height = area  # with less around it the picture would be smaller
                 below = self._text_height(min(width, height))
                 size = (max(width, _SMALLEST[0]), max(height + below, _SMALLEST[1]))
             if _has_windows(pygame):
@@ -247,7 +269,7 @@ class Window:
             # To 32 bits first: scaling 24 takes several times as long.
             size = [max(1, int(length * scale)) for length in picture.get_size()]
             picture = pygame.transform.smoothscale(picture.convert(surface), size)
-        surface.fill(BACKGROUND)
+        surface.fill(self.palette.behind)
         left, top = (
             (room - length) // 2 for room, length in zip(area, picture.get_size(), strict=True)
         )
@@ -267,9 +289,9 @@ class Window:
 
     def _lines(self, pygame: Any, width: int, height: int) -> Any:
         """Return the status line and the notes as a picture, drawn when they change."""
-        shown = (width, height, self._status, self.notes)
+        shown = (width, height, self._status, self.notes, self.palette)
         if self._text is None or self._text[0] != shown:
-            pixels = _write((self._status, *self.notes), (width, height))
+            pixels = _write((self._status, *self.notes), (width, height), self.palette)
             self._text = (shown, pygame.image.frombuffer(pixels, pixels.shape[1::-1], "RGB").copy())
         return self._text[1]
 
@@ -279,9 +301,10 @@ class _Display:
 
     def __init__(self, pygame: Any, title: str, size: tuple[int, int]) -> None:
         if pygame.display.get_surface() is not None:
-            raise pygame.error(
-                "this pygame has one window at a time, and one is open; close that one, or take "
-                'pygame-ce instead (pip uninstall pygame; pip install "pygame-ce>=2.5")'
+            raise OSError(
+                "cannot open a second window: this pygame has one window at a time, and one is "
+                "open. Close that one, or take pygame-ce instead (pip uninstall pygame; "
+                'pip install "pygame-ce>=2.5")'
             )
         self._pygame = pygame
         pygame.display.set_mode(size, pygame.RESIZABLE)
@@ -307,17 +330,17 @@ def _text_scale(side: int) -> float:
     return min(_MOST_SCALE, max(1.0, side / _PLAIN_SIDE))
 
 
-def _write(lines: Sequence[str], size: tuple[int, int]) -> NDArray[np.uint8]:
+def _write(lines: Sequence[str], size: tuple[int, int], palette: Palette) -> NDArray[np.uint8]:
     """Write lines below each other, each as large as the height has room for and the width."""
-    image = Image.new("RGB", size, FLOOR)
+    image = Image.new("RGB", size, palette.ground)
     draw = ImageDraw.Draw(image)
-    draw.line([0, 0, size[0], 0], fill=WALL)
+    draw.line([0, 0, size[0], 0], fill=palette.edge)
     scale = size[1] / (len(lines) * _LINE_HEIGHT + 2 * _PADDING)
     left = 2 * _PADDING * scale
     for place, line in enumerate(lines):
         font = fitted_font(line, scale * _FONT_SIZE, size[0] - 2 * left, _SMALLEST_FONT)
         middle = scale * (_PADDING + (place + 0.5) * _LINE_HEIGHT)
-        draw.text((left, middle), line, fill=INK, font=font, anchor="lm")
+        draw.text((left, middle), line, fill=palette.ink, font=font, anchor="lm")
     return np.array(image)
 
 
@@ -399,6 +422,11 @@ def _pygame_quits() -> None:
 def _has_windows(pygame: Any) -> bool:
     """Return whether a pygame has windows of their own that can be drawn on, as pygame-ce has."""
     return hasattr(pygame, "Window") and hasattr(pygame.Window, "get_surface")
+
+
+def check_pygame() -> None:
+    """Refuse where no window can be opened for want of pygame, and say what to install."""
+    _pygame()
 
 
 def _pygame() -> Any:

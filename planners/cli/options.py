@@ -19,12 +19,13 @@ from planners.objective import (
     FiniteHorizon,
     Objective,
     TotalCost,
+    as_objective,
 )
 from planners.solve import solve
 
 # What several commands take.
 Gamma = Annotated[
-    float | None, typer.Option(help="Discount in [0, 1); 1 asks for total costs until the end.")
+    float | None, typer.Option(help="Discount in [0, 1]; 1 asks for total costs until the end.")
 ]
 ObjectiveName = Annotated[
     str | None,
@@ -147,7 +148,8 @@ def asked_objective(
     if kind == "discounted":
         if gamma is None:
             raise ValueError("--objective discounted needs a discount: --gamma")
-        return Discounted(gamma)
+        # 1 is in the range of --gamma, and total costs; of discounted ones it is not.
+        return as_objective(gamma) if name is None else Discounted(gamma)
     if kind == "horizon":
         if horizon is None:
             raise ValueError("--objective horizon needs a number of steps: --horizon STEPS")

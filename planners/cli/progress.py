@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
+from planners.kernels.vectors import finite_norm
 from planners.objective import Discounted, FiniteHorizon, Objective
 from planners.objectives.request import AUTO, DEFAULT_TOL
 from planners.record import Progress
@@ -105,8 +105,7 @@ class Goal:
     def _target(self, progress: Progress, now: float) -> float:
         """Return the error to reach."""
         if self._tol is not None and now - self._looked >= _LOOK_EVERY:
-            values = progress.values
-            self._size = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+            self._size = finite_norm(progress.values)
             self._looked = now
         return max(self._atol or 0.0, (self._tol or 0.0) * self._size)
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from aggmaze.models.model import Model
 from planners.cli.app import out
 from planners.distributed.result import PartResult
+from planners.kernels.vectors import finite_norm
 from planners.objective import AverageCost, FiniteHorizon, Objective, TotalCost
 from planners.result import SolveResult
 from planners.rollout import Rollouts
@@ -42,8 +43,7 @@ def result_rows(env_id: str, model: Model, result: SolveResult) -> Rows:
     model : Model
     result : SolveResult
     """
-    finite = result.values[np.isfinite(result.values)]
-    size = float(np.abs(finite).max(initial=0.0))
+    size = finite_norm(result.values)
     return [
         *method_rows(env_id, model.num_actions, result.values.shape[-1], result),
         *_answer_rows(model, result),
@@ -126,11 +126,11 @@ def rollout_rows(rolled: Rollouts, limit: int, objective: Objective) -> Rows:
         Of their steps.
     objective : Objective
     """
+    count = len(rolled.returns)
     if rolled.promised is None:
-        return []
+        return [] if count else [("return", "none: the time was up before the first episode")]
     of = " a step" if isinstance(objective, AverageCost) else ""
     promised = f"{rolled.promised:.6g}{of} promised"
-    count = len(rolled.returns)
     if count == 0:
         return [("return", f"{promised}; the time was up within an episode")]
     assert rolled.discounted_returns is not None

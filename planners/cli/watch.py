@@ -61,7 +61,8 @@ def watch_command(
     method: Annotated[
         str | None,
         typer.Option(
-            help=f"One of {AUTO}, {', '.join(METHODS)}; by default adaptive_aggregation in 16 bins."
+            help=f"One of {AUTO}, {', '.join(METHODS)}; by default adaptive_aggregation, in 16 "
+            "bins or more."
         ),
     ] = None,
     tol: Tol = None,

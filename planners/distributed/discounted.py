@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from planners.distributed.krylov import (
 )
 from planners.distributed.processes import Processes, world
 from planners.distributed.result import PartResult
+from planners.fingerprints import fact
 from planners.iterate import iterate
 from planners.judge import Run
 from planners.kernels.compiling import interruptible
@@ -119,7 +120,7 @@ def _solve(
     options: Any,
 ) -> PartResult:
     model = processes.together(lambda: as_rows(model_or_env))
-    _check_same(processes, model)
+    _check_same(processes, model, objective, request, name, options)
     clock = CommonClock(processes, signals, request.time_limit)
     num_threads = request.num_threads or 1
     engine = part_engine(
@@ -164,19 +165,44 @@ def _solve(
         return _result(name, request, "", engine, interrupted, clock)
 
 
-def _check_same(processes: Processes, model: RowModel) -> None:
-    """Refuse models that are not even of one size in all processes."""
-    sizes = model.num_states, model.num_actions
-    first = processes.first(sizes)
+def _check_same(
+    processes: Processes,
+    model: RowModel,
+    objective: Discounted,
+    request: Request,
+    name: str,
+    options: Any,
+) -> None:
+    """Refuse what is not asked alike in all processes: they would wait for one another for ever."""
 
-    def compare() -> None:
-        if sizes != first:
-            raise ValueError(
-                f"process {processes.rank} has a model of {sizes[0]:,} states and {sizes[1]} "
-                f"actions, the first process one of {first[0]:,} and {first[1]}: all need the same"
-            )
+    def asked() -> dict[str, Any]:
+        limits = "tol", "atol", "num_iterations", "num_updates", "time_limit", "seed", "certify"
+        own = () if options is None else fields(options)
+        kept = request.checkpoint
+        return {
+            "number of states": model.num_states,
+            "number of actions": model.num_actions,
+            "model": model.key,
+            "gamma": objective.gamma,
+            "method": name,
+            **{limit: fact(getattr(request, limit)) for limit in limits},
+            "V0": None if request.V0 is None else "given",
+            "checkpoint": None if kept is None else str(kept),
+            **{option.name: fact(getattr(options, option.name)) for option in own},
+        }
 
-    processes.together(compare)
+    here = processes.together(asked)
+    first = processes.first(here)
+
+    def check() -> None:
+        for what, value in here.items():
+            if value != first.get(what):
+                raise ValueError(
+                    f"process {processes.rank} is asked to solve with {what} = {value!r}, the "
+                    f"first process with {first.get(what)!r}: all need the same"
+                )
+
+    processes.together(check)
 
 
 def _start(engine: PartEngine, V0: ArrayLike | None) -> NDArray[np.float64]:
@@ -234,6 +260,5 @@ def _result(
         history=run.history,
         allowance=run.check.certificate.allowance,
         labels=None if run.labels is None else run.labels[own],
-        layout=request.layout,
         _parts=engine.parts,
     )

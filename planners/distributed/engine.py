@@ -300,8 +300,9 @@ class MazePartEngine(_MovesOfPart):
         policy: NDArray[Any],
     ) -> None:
         """Write an action where the policy has none, by the tables of a block at a time."""
+        # Once: parts may differ by a block, and all processes call it as often.
+        self.checkpoint()
         for lo, hi in blocks(0, len(policy), self.model.num_actions):
-            self.checkpoint()
             unclear = lo + np.flatnonzero(policy[lo:hi] < 0)
             found = policy[unclear]
             table = self._table_of(unclear)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from aggmaze.layouts.layout import Layout
 from planners.engine import Parts
 from planners.folders import write_folder
+from planners.maps import StateMap
 from planners.objective import Discounted
 from planners.result import (
     KEYBOARD,
@@ -61,7 +62,7 @@ class PartResult:
         What of the bound is due to the rounding of backups.
     labels : ndarray of int, shape (hi - lo,), optional
         The last mega-states, for methods that aggregate.
-    layout : Layout, optional
+    layout : Layout or StateMap, optional
         The map of the environment that was solved, if it has one.
     """
 
@@ -86,8 +87,8 @@ class PartResult:
     history: History
     allowance: float
     labels: NDArray[np.int32] | None
-    layout: Layout | None
     _parts: Parts = field(repr=False)
+    layout: Layout | StateMap | None = None
 
     def __repr__(self) -> str:
         return (

@@ -31,6 +31,23 @@ def _sup_norm(vector):
     return np.nan if num_bad > 0 else largest
 
 
+def finite_norm(array: NDArray[np.float64]) -> float:
+    """Return the largest size of a finite entry, 0 where there is none; of any shape."""
+    rows = array if array.ndim == 2 else (array.reshape(-1),)
+    return max((float(_finite_norm(row)) for row in rows), default=0.0)
+
+
+@njit(cache=True, nogil=True)
+def _finite_norm(vector):
+    """Return the largest size of a finite entry, without a copy of them."""
+    largest = 0.0
+    for i in range(len(vector)):
+        size = abs(vector[i])
+        if largest < size < np.inf:  # NaN is not
+            largest = size
+    return largest
+
+
 @njit(cache=True, nogil=True)
 def dot(x, y):
     """Return the inner product of two vectors, summed from the first entry to the last."""

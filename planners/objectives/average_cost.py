@@ -343,7 +343,6 @@ class _Run:
             bias=cut(bounds.bias),
             state_names=self._model.state_names,
             action_names=self._model.action_names,
-            layout=self._request.layout,
             proof={name: cut(array) for name, array in proof.items() if array is not None},
         )
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.checks import did_you_mean
-from aggmaze.layouts.layout import Layout
 from aggmaze.models.events import EventMDP
 from aggmaze.models.model import Model
 from planners.adapters import as_model
@@ -193,13 +192,13 @@ def solve_discounted(model_or_env: Any, objective: Discounted, request: Request)
             )
             if isinstance(solver, AutoPolicyIteration | SmallPolicyIteration) and solver.reason:
                 method, reason = solver.method, f"{reason}; {solver.reason}"
-            return _result(method, reason, terms.lowered, engine, run, clock, request.layout)
+            return _result(method, reason, terms.lowered, engine, run, clock)
     except KeyboardInterrupt:
         if run is None:
             raise
         # What was found is not lost for the policy that is read off it.
         interrupted = replace(run, status=Status.INTERRUPTED, message=KEYBOARD)
-        return _result(method, reason, "", engine, interrupted, clock, request.layout)
+        return _result(method, reason, "", engine, interrupted, clock)
 
 
 @dataclass(frozen=True)
@@ -284,7 +283,6 @@ def _result(
     engine: Engine,
     run: Run,
     clock: Clock,
-    layout: Layout | None,
 ) -> SolveResult:
     """Put a result together."""
     model, gamma = engine.model, engine.gamma
@@ -310,7 +308,6 @@ def _result(
         labels=None if labels is None else labels[:listed].copy(),
         state_names=model.state_names,
         action_names=model.action_names,
-        layout=layout,
         proof={
             "allowance": np.array([run.check.certificate.allowance]),
             "ended": model.terminal[:listed].copy(),

@@ -26,6 +26,7 @@ from planners.judge import OVERFLOW
 from planners.kernels.compiling import interruptible
 from planners.kernels.pieces import UNIT_ROUNDOFF
 from planners.kernels.threads import check_num_threads
+from planners.kernels.vectors import finite_norm
 from planners.objective import FiniteHorizon
 from planners.objectives.request import AUTO, Request, check_method_of
 from planners.record import Record
@@ -214,11 +215,12 @@ class _Induction:
             policy = self._policy[steps - done :]
         else:
             policy = self.listed(self._done.actions).astype(np.int64)[np.newaxis][: min(done, 1)]
-        size = float(max(values.max(), -values.min()))
-        target = request.budget().target(size)
+        # To look at all values takes seconds where there are many, and Ctrl-C is not to.
+        asked = end is None and request.has_accuracy
+        target = request.budget().target(finite_norm(values)) if asked else math.inf
         if end is not None and done < steps:
             end = end[0], f"{end[1]}: these are the last {done:,} of {steps:,} steps"
-        elif end is None and request.has_accuracy and not bound <= target:
+        elif asked and not bound <= target:
             end = (
                 Status.STOPPED_SHORT,
                 f"rounding leaves a bound of {bound:.3g}, {target:.3g} was asked for",
@@ -246,7 +248,6 @@ class _Induction:
             history=record.history(done),
             state_names=self._model.state_names,
             action_names=self._model.action_names,
-            layout=request.layout,
             proof={
                 "errors": self._errors[steps - done :],
                 "ended": self.listed(self._model.terminal),

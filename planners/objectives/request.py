@@ -16,7 +16,6 @@ from aggmaze.checks import (
     did_you_mean,
     shown,
 )
-from aggmaze.layouts.layout import Layout
 from planners.budget import Budget
 from planners.checkpoint import as_checkpoint
 from planners.objective import Objective
@@ -40,8 +39,6 @@ callback, checkpoint
         As for `planners.solve`.
     options : dict
         Those of the method, by their names.
-    layout : Layout, optional
-        The map of what is solved, for the result.
     """
 
     method: str = AUTO
@@ -57,7 +54,6 @@ callback, checkpoint
     callback: Callback | None = None
     checkpoint: Any = None
     options: dict[str, Any] = field(default_factory=dict)
-    layout: Layout | None = None
 
     def __post_init__(self) -> None:
         check_limits(self.tol, self.atol, self.num_iterations, self.num_updates, self.time_limit)

@@ -362,7 +362,6 @@ class _Run:
             ends=(bounds.lower[:listed], bounds.upper[:listed]),
             state_names=self._model.state_names,
             action_names=self._model.action_names,
-            layout=self._request.layout,
             proof={"steps": bounds.steps[:listed], "layers": region.layers[:listed]},
         )
 

@@ -11,7 +11,7 @@ One call draws one picture, into a figure of its own or into axes that are given
     axes = plot_megastates(env, result.labels, result.values)
     save_figure(axes, "megastates.png")
 
-All functions take what was solved first, an environment, a model or a layout, and return
+All of these take what was solved first, an environment, a model or a layout, and return
 `matplotlib.axes.Axes`, or an array of them where there are several panels (mazes of more than two
 dimensions, Taxi).  ``ax=`` says where to draw.  Only notebooks go through pyplot: a figure needs no
 display, and `save_figure` writes it.
@@ -30,13 +30,17 @@ display, and `save_figure` writes it.
 `plot_result`             what `SolveResult.plot` draws
 ========================= ============================================================
 
+`region_borders` gives the borders of mega-states as lines, for pictures of one's own.  Figures
+follow ``matplotlib.style.use``, "dark_background" for one.
+
 Colours are viridis, light where costs are low, and Paul Tol's for curves and actions; both are told
 apart by every kind of colour vision.  The goal is a star, where a path starts is a disc.
 """
 
-from planners.plotting.boards import Board, board_of
+from planners.boards import Board, board_of
 from planners.plotting.canvas import check_matplotlib, figure_format, figure_of, save_figure
 from planners.plotting.convergence import ErrorTrace, plot_convergence
+from planners.plotting.edges import region_borders
 from planners.plotting.models import plot_graph
 from planners.plotting.overview import plot_result
 from planners.plotting.pictures import (
@@ -72,5 +76,6 @@ __all__ = [
     "plot_result",
     "plot_slices",
     "plot_values",
+    "region_borders",
     "save_figure",
 ]

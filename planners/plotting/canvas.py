@@ -3,11 +3,14 @@
 Figures are plain `matplotlib.figure.Figure` objects, made without pyplot, so that nothing opens a
 window and nothing has to be closed.  In notebooks they are pyplot's, which are shown below a cell
 and closed by what shows them.
+
+What lies on the page (its ground, axes, words, grids) has the colours of ``matplotlib.rcParams``:
+``matplotlib.style.use("dark_background")`` makes dark figures.  What lies on a map has colours of
+its own, which are seen on those of the map.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import textwrap
@@ -20,7 +23,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_choice
 from aggmaze.files import atomic_file
-from aggmaze.rendering.colors import AGENT, FLOOR, GOAL, INK, PATH, VALUES, WALL, hex_color
+from aggmaze.rendering.colors import (
+    AGENT,
+    CONTOUR,
+    FLOOR,
+    GOAL,
+    INK,
+    PATH,
+    VALUES,
+    WALL,
+    hex_color,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +52,7 @@ _KNOTS = 257
 
 
 WALL_COLOR, INK_COLOR, FLOOR_COLOR = map(hex_color, (WALL, INK, FLOOR))
-PATH_COLOR, GOAL_COLOR, AGENT_COLOR = map(hex_color, (PATH, GOAL, AGENT))
+PATH_COLOR, GOAL_COLOR, AGENT_COLOR, CONTOUR_COLOR = map(hex_color, (PATH, GOAL, AGENT, CONTOUR))
 
 
 def check_matplotlib() -> None:
@@ -134,7 +147,7 @@ def new_figure(width: float, height: float) -> Figure:
         from matplotlib import pyplot
 
         make = pyplot.figure
-    return make(figsize=(width, height), layout=arranged, facecolor="white")
+    return make(figsize=(width, height), layout=arranged)
 
 
 def _in_notebook() -> bool:
@@ -266,7 +279,7 @@ def add_colorbar(
 
 
 def label_bar(bar: Any, label: str) -> None:
-    """Write beside a colour bar what it tells, larger in large figures.
+    """Write beside a colour bar what it tells, as much larger as the figure is.
 
     Parameters
     ----------
@@ -274,7 +287,7 @@ def label_bar(bar: Any, label: str) -> None:
     label : str
     """
     height = bar.ax.figure.figure.get_figheight()
-    size = 10 * math.sqrt(max(1.0, height / 7))
+    size = 10 * max(1.0, height / 7)
     bar.set_label(fitted(label, 0.8 * height, size), fontsize=size)
     bar.ax.tick_params(labelsize=size)
 
@@ -287,9 +300,10 @@ def in_digits(number: float, digits: int = 3) -> str:
     number : float
     digits : int
     """
-    if 1000 <= abs(number) < 1e6:
+    words = f"{number + 0.0:.{digits}g}"
+    if 1000 <= abs(float(words)) < 1e6:
         return f"{number:,.{max(0, digits - 4)}f}"
-    return f"{number + 0.0:.{digits}g}"
+    return words
 
 
 def _told_apart(numbers: NDArray[np.float64]) -> list[str]:
@@ -312,6 +326,20 @@ def fitted(text: str, inches: float, size: float = 10.0) -> str:
         Of the font, in points.
     """
     return textwrap.fill(text, max(16, int(inches * 72 / (0.53 * size))))
+
+
+def seamed(width: float, opacity: float = 1.0) -> list[Any]:
+    """Return what draws a light seam around something dark, so that it is seen on every colour.
+
+    Parameters
+    ----------
+    width : float
+        Points, of both sides and what is between them.
+    opacity : float
+    """
+    from matplotlib.patheffects import Normal, Stroke
+
+    return [Stroke(linewidth=width, foreground="white", alpha=opacity), Normal()]
 
 
 def set_title(ax: Axes, title: str | None, size: float = 11.0) -> None:

@@ -183,7 +183,7 @@ def plot_convergence(
     ax.set_xlabel(AGAINST[against])
     words = [words for what, (_, words) in SHOWN.items() if what in drawn]
     ax.set_ylabel(f"{words[0] if len(words) == 1 else 'distance to V*'} (unit of costs)")
-    ax.grid(which="major", color="#e2e4e8", linewidth=0.8)
+    ax.grid(which="major", alpha=0.35, linewidth=0.8)
     ax.set_axisbelow(True)
     _add_keys(ax, len(named), drawn)
     set_title(ax, title)
@@ -253,13 +253,14 @@ def _spread(ax: Axes) -> float:
 
 def _add_keys(ax: Axes, count: int, drawn: set[str]) -> None:
     """Add a key of the runs by their colours, and one of what is drawn by its lines."""
+    from matplotlib import rcParams
     from matplotlib.lines import Line2D
 
     handles, labels = ax.get_legend_handles_labels()
     curves: list[Any] = list(handles)
     colours = [Line2D([], [], color=curve.get_color(), linewidth=2.5) for curve in curves]
     lines = [
-        Line2D([], [], color="#555555", linestyle=style, linewidth=1.5)
+        Line2D([], [], color=rcParams["text.color"], linestyle=style, linewidth=1.5)
         for what, (style, _) in SHOWN.items()
         if what in drawn
     ]

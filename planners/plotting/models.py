@@ -11,17 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 from aggmaze.models.model import Model, with_table
 from aggmaze.models.moves import MoveMDP
 from planners.adapters import as_model
+from planners.graphs import MOST_NODES, columns_of
 from planners.plotting.canvas import (
     INK_COLOR,
     PATH_COLOR,
     add_colorbar,
     as_values,
+    figure_of,
+    fitted,
     new_figure,
     norm_of,
+    seamed,
     sequential,
     set_title,
 )
-from planners.policies import steps_to_terminal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,10 +37,10 @@ _MOST_BARS = 400
 _MOST_POINTS = 2000
 # Chances below this have no arrow.
 _LEAST_CHANCE = 0.02
+# Seen on white and on black: bars, and the arrows of what a policy leaves out.
+_BARS, _OTHER_ARROWS = "#3b7dd8", "#8a9099"
 #: What values are, unless that is said.
 COST, RETURN = "cost-to-go (unit of costs)", "return (unit of rewards)"
-#: States of a graph that can still be read.
-MOST_NODES = 60
 
 
 def short(name: Hashable) -> str:
@@ -54,7 +57,7 @@ def draw_bars(
     ax: Axes | None,
     title: str | None,
     label: str,
-    colors: Any = "#3b7dd8",
+    colors: Any = _BARS,
 ) -> Axes:
     """Draw a bar for each state, in their order; of many states the range of neighbours.
 
@@ -71,6 +74,8 @@ def draw_bars(
         What the values are.
     colors : colour, or one a state
     """
+    from matplotlib import rcParams
+
     count = len(values)
     if ax is None:
         ax = new_figure(min(12.0, max(4.6, 0.4 * count + 1.2)), 3.6).add_subplot()
@@ -92,7 +97,7 @@ def draw_bars(
             ax.bar_label(bars, labels=signs, padding=2, fontsize=8)
     else:
         ax.xaxis.set_major_formatter("{x:,.0f}")
-    ax.axhline(0.0, color=INK_COLOR, linewidth=0.8)
+    ax.axhline(0.0, color=rcParams["axes.edgecolor"], linewidth=0.8)
     ax.set_xlabel("state")
     ax.set_ylabel(label)
     ax.margins(x=0.01, y=0.14)
@@ -107,8 +112,8 @@ def _draw_band(ax: Axes, values: NDArray[np.float64]) -> None:
     low = np.fmin.reduceat(values, starts)
     high = np.fmax.reduceat(values, starts)
     if len(values) > _MOST_POINTS:
-        ax.fill_between(starts, low, high, step="post", color="#a9c8ee", linewidth=0)
-    ax.plot(starts, (low + high) / 2, drawstyle="steps-post", color="#1f5fb4", linewidth=0.9)
+        ax.fill_between(starts, low, high, step="post", color=_BARS, alpha=0.45, linewidth=0)
+    ax.plot(starts, (low + high) / 2, drawstyle="steps-post", color=_BARS, linewidth=0.9)
 
 
 def plot_graph(
@@ -148,6 +153,8 @@ def plot_graph(
     ValueError
         If the shapes are others, or there are more than 60 states.
     """
+    from matplotlib import rcParams
+
     model = with_table(as_model(source))
     count = model.num_listed_states
     array = as_values("values", values, count, "a state")
@@ -161,7 +168,7 @@ def plot_graph(
     if label is None:
         label = RETURN if returns else COST
     actions = check_policy(policy, model)
-    columns, points = _columns(model, count)
+    columns, points = columns_of(model)
     if ax is None:
         tallest = 4 if len(columns) < 2 else max(len(column) for column in columns)
         size = (max(5.4, 1.25 * len(columns) + 1.8), max(3.0, 0.75 * tallest + 1.0))
@@ -175,7 +182,7 @@ def plot_graph(
     chosen = np.zeros(len(state), dtype=bool)
     if actions is not None:
         chosen = usual & (action == actions[np.minimum(state, count - 1)])
-    for which, color, order in ((usual & ~chosen, "#c3c8d0", 1), (chosen, PATH_COLOR, 2)):
+    for which, color, order in ((usual & ~chosen, _OTHER_ARROWS, 1), (chosen, PATH_COLOR, 2)):
         pairs = np.stack([state[which], transitions.col[which]], axis=1)
         for (here, there), weight in zip(pairs.tolist(), transitions.data[which], strict=True):
             ax.annotate(
@@ -185,6 +192,7 @@ def plot_graph(
                 arrowprops={
                     "arrowstyle": "-|>",
                     "color": color,
+                    "alpha": 1.0 if order == 2 else 0.5,
                     "linewidth": 0.6 + 1.6 * float(weight),
                     "shrinkA": 11,
                     "shrinkB": 11,
@@ -199,42 +207,33 @@ def plot_graph(
         cmap=sequential(low_is_light=not returns),
         norm=norm_of(array, "linear"),
         s=340,
-        edgecolors=[INK_COLOR] * count,
+        edgecolors=[rcParams["axes.edgecolor"]] * count,
         linewidths=np.where(np.asarray(model.terminal)[:count], 2.4, 0.8).tolist(),
         zorder=3,
         plotnonfinite=True,
     )
     names: Any = model.state_names or range(count)
     for (x, y), name in zip(points.tolist(), names, strict=True):
-        ax.text(x, y, short(name), ha="center", va="center", fontsize=7, zorder=4)
+        ax.text(
+            x,
+            y,
+            short(name),
+            ha="center",
+            va="center",
+            fontsize=7,
+            color=INK_COLOR,
+            path_effects=seamed(1.6, opacity=0.7),
+            zorder=4,
+        )
     ax.set(xticks=[], yticks=[])
-    ax.margins(0.12)
+    # Arrows between nodes above each other bend to the sides.
+    ax.margins(0.12 if len(columns) > 2 else 0.35, 0.12)
     if np.asarray(model.terminal).any():
-        ax.set_xlabel("ends, with a thick edge, on the right; each column a step farther away")
+        words = "ends, with a thick edge, on the right; each column a step farther away"
+        ax.set_xlabel(fitted(words, ax.get_window_extent().width / figure_of(ax).dpi))
     add_colorbar(nodes, [ax], label, scale="linear")
     set_title(ax, title)
     return ax
-
-
-def _columns(model: Any, count: int) -> tuple[list[list[int]], NDArray[np.float64]]:
-    """Return the states by their steps to an end, and where each is drawn, shape (S, 2)."""
-    steps = steps_to_terminal(model)[:count].astype(np.int64)
-    steps[steps < 0] = steps.max() + 1
-    distances = np.unique(steps)
-    columns = [np.flatnonzero(steps == distance).tolist() for distance in distances]
-    if len(columns) == 1:  # without an end: on a circle
-        angles = 2 * np.pi * np.arange(count) / count
-        ring = max(1.0, count / 6)
-        return [[state] for state in range(max(3, count // 3))], ring * np.column_stack(
-            [np.cos(angles), np.sin(angles)]
-        )
-    points = np.empty((count, 2))
-    for place, column in enumerate(columns):
-        for index, state in enumerate(column):
-            # Every second column lies a little higher, so that arrows pass between nodes.
-            height = (len(column) - 1) / 2 - index + 0.25 * (place % 2)
-            points[state] = (-place, height)
-    return columns, points
 
 
 def check_policy(policy: Any, model: Model) -> NDArray[np.int64] | None:

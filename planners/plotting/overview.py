@@ -11,11 +11,12 @@ from aggmaze.checks import check_choice, check_integer
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout
 from planners.adapters import as_model, is_by_rows
+from planners.boards import board_of
+from planners.graphs import MOST_NODES
 from planners.objective import AverageCost, FiniteHorizon
-from planners.plotting.boards import board_of
 from planners.plotting.canvas import check_matplotlib
 from planners.plotting.convergence import plot_convergence
-from planners.plotting.models import MOST_NODES, plot_graph
+from planners.plotting.models import plot_graph
 from planners.plotting.pictures import (
     plot_action_gaps,
     plot_megastates,

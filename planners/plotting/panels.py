@@ -12,17 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 from aggmaze.layouts.layout import open_passages
 from aggmaze.rendering.colors import SIGNED
 from aggmaze.rendering.raster import GROUNDS
-from planners.plotting.boards import Board, Plane
+from planners.boards import Board, Plane
 from planners.plotting.canvas import (
     AGENT_COLOR,
+    CONTOUR_COLOR,
     FILE_DPI,
     GOAL_COLOR,
     INK_COLOR,
     PATH_COLOR,
     WALL_COLOR,
     new_figure,
+    seamed,
     set_title,
 )
+from planners.plotting.edges import region_borders, sides, wall_mesh
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +78,6 @@ class Panels:
         self.has_walls = walls and board.layout is not None and self._any_wall(planes[0].axes)
         self.own = ax is None
         self.figure: Any
-        # Large figures are looked at from farther away.
         self.zoom = 1.0
         if ax is None:
             self.figure, self.axes = self._new(title)
@@ -111,7 +113,7 @@ class Panels:
 
     def _new(self, title: str | None) -> tuple[Figure, list[Axes]]:
         count = len(self.planes)
-        columns = min(count, math.ceil(math.sqrt(count * 1.5)))
+        columns = columns_of(count)
         if len(self.board.along) == 2 and count == math.prod(
             self.board.grid.shape[axis] for axis in self.board.along
         ):
@@ -124,9 +126,10 @@ class Panels:
         # Cells of control have no natural size: they fill a square.
         shape = (self.nx, self.ny) if self._is_square() else (1, 1)
         scale = side / max(shape)
-        width = columns * max(1.2, shape[0] * scale) + 1.6
-        height = max(2.6, rows * max(1.0, shape[1] * scale) + 0.7)
-        self.zoom = math.sqrt(side / _SIDE) if count == 1 else 1.0
+        # Words and marks keep their share of it: all of it is looked at on one screen.
+        self.zoom = side / _SIDE if count == 1 else 1.0
+        width = columns * max(1.2, shape[0] * scale) + 1.6 * self.zoom
+        height = max(2.6, rows * max(1.0, shape[1] * scale) + 0.7 * self.zoom)
         figure = new_figure(width, height)
         axes = [figure.add_subplot(rows, columns, index + 1) for index in range(count)]
         if title and count > 1:
@@ -274,61 +277,33 @@ class Panels:
 
     def _draw_mesh(self, axes: Axes, plane: Plane, colors: NDArray[Any], cell: int) -> None:
         """Draw cells of so many pixels a side, and walls of one pixel between them."""
-        from matplotlib.colors import to_rgba
+        from matplotlib.colors import to_rgba_array
 
-        right, above = self._walls(plane)
-        ny, nx = right.shape
-        pitch = cell + 1
-        wall = (np.array(to_rgba(WALL_COLOR)) * 255).round().astype(np.uint8)
-        colors = (colors * 255).round().astype(np.uint8)
-        # What is between two cells without a wall looks like the first of them.
-        mesh = np.repeat(np.repeat(colors, pitch, axis=0), pitch, axis=1)
-        blocks = mesh.reshape(ny, pitch, nx, pitch, 4)
-        y, x = np.nonzero(right)
-        blocks[y, :, x, -1] = wall
-        y, x = np.nonzero(above)
-        blocks[y, -1, x, :] = wall
-        # A post where a wall ends that comes from the cell after.
-        post = np.zeros_like(right)
-        post[:-1] |= right[1:]
-        post[:, :-1] |= above[:, 1:]
-        y, x = np.nonzero(post)
-        blocks[y, -1, x, -1] = wall
-        framed = np.full((ny * pitch + 1, nx * pitch + 1, 4), wall)
-        framed[1:, 1:] = mesh
-        framed[-1], framed[:, -1] = wall, wall
-        # Lines of walls lie half on either side of where cells meet.
-        half = 0.5 / pitch
-        axes.imshow(
-            framed,
-            origin="lower",
-            extent=(-0.5 - half, nx - 0.5 + half, -0.5 - half, ny - 0.5 + half),
+        wall, colors = (
+            (255 * of).round().astype(np.uint8) for of in (to_rgba_array(WALL_COLOR)[0], colors)
         )
+        pixels, extent = wall_mesh(colors, *self._walls(plane), cell, wall)
+        axes.imshow(pixels, origin="lower", extent=extent)
 
     def _draw_borders(self, axes: Axes, cells: NDArray[Any]) -> None:
         """Draw a line wherever neighbours differ, unless lines would cover the cells."""
+        borders = region_borders(cells)
+        # Most cells differ from a neighbour: then the borders are all there is to see.
+        if not len(borders) or (
+            max(self.nx, self.ny) > MOST_LINED and len(borders) > cells.size / 3
+        ):
+            return
+        width = min(1.1, max(0.35, 0.09 * self.points_per_cell()))
+        self._add_lines(axes, borders, "white", width, zorder=1.5)
+
+    def _add_lines(
+        self, axes: Axes, lines: NDArray[Any], color: str, width: float, zorder: float
+    ) -> None:
         from matplotlib.collections import LineCollection
 
-        masked = np.ma.getmaskarray(cells)
-        numbers = np.asarray(cells)
-        across = (numbers[:, 1:] != numbers[:, :-1]) & ~(masked[:, 1:] | masked[:, :-1])
-        up = (numbers[1:] != numbers[:-1]) & ~(masked[1:] | masked[:-1])
-        count = np.count_nonzero(across) + np.count_nonzero(up)
-        # Most cells differ from a neighbour: then the borders are all there is to see.
-        if count == 0 or (max(self.nx, self.ny) > MOST_LINED and count > numbers.size / 3):
-            return
-        y, x = np.nonzero(across)
-        upright = np.stack([x + 0.5, y - 0.5, x + 0.5, y + 0.5], axis=1)
-        y, x = np.nonzero(up)
-        level = np.stack([x - 0.5, y + 0.5, x + 0.5, y + 0.5], axis=1)
-        width = min(1.1, max(0.35, 0.09 * self.points_per_cell()))
         axes.add_collection(
             LineCollection(
-                list(np.concatenate([upright, level]).reshape(-1, 2, 2)),
-                colors="white",
-                linewidths=width,
-                capstyle="projecting",
-                zorder=1.5,
+                list(lines), colors=color, linewidths=width, capstyle="projecting", zorder=zorder
             )
         )
 
@@ -379,41 +354,29 @@ class Panels:
             y,
             heights[::step, ::step],
             levels=np.arange(0.1, 1.0, 0.2),
-            colors="black",
-            linewidths=0.5,
-            alpha=0.55,
+            colors=CONTOUR_COLOR,
+            linewidths=0.9 * self.zoom,
             zorder=1.8,
         )
+        # The seam parts them from dark colours.
+        lines.set_path_effects(seamed(1.8 * self.zoom, opacity=0.45))
         if len(self.planes) == 1:
-            axes.clabel(lines, fontsize=7, fmt="%.1f", inline_spacing=2)
+            words = axes.clabel(lines, fontsize=8 * self.zoom, fmt="%.1f", inline_spacing=2)
+            for word in words:
+                word.set_path_effects(seamed(2.0 * self.zoom, opacity=0.8))
             axes.set_xlabel(f"{axes.get_xlabel()};  lines: height, from 0 to 1")
         # Labels are no reason to grow.
         axes.set_xlim(-0.5, self.nx - 0.5)
         axes.set_ylim(-0.5, self.ny - 0.5)
 
     def _draw_lines(self, axes: Axes, plane: Plane) -> None:
-        from matplotlib.collections import LineCollection
-
         width = min(2.0, max(0.5, 0.12 * self.points_per_cell()))
-        right, above = self._walls(plane)
-        y, x = np.nonzero(right)
-        upright = np.stack([x + 0.5, y - 0.5, x + 0.5, y + 0.5], axis=1)
-        y, x = np.nonzero(above)
-        level = np.stack([x - 0.5, y + 0.5, x + 0.5, y + 0.5], axis=1)
-        axes.add_collection(
-            LineCollection(
-                list(np.concatenate([upright, level]).reshape(-1, 2, 2)),
-                colors=WALL_COLOR,
-                linewidths=width,
-                capstyle="projecting",
-                zorder=2,
-            )
-        )
+        self._add_lines(axes, sides(*self._walls(plane)), WALL_COLOR, width, zorder=2)
         for border in axes.spines.values():
             border.set(linewidth=width, color=WALL_COLOR)
 
     def _draw_star(self, axes: Axes, x: ArrayLike, y: ArrayLike) -> None:
-        """Draw what marks a goal, or goals: white with a dark edge, seen on every colour."""
+        """Draw what marks a goal, or goals, with a dark edge and a light seam, as windows do."""
         size = self.zoom * float(np.clip(1.1 * self.points_per_cell(), 11, 17))
         if len(self.planes) > 1:
             size = min(size, 11)
@@ -422,10 +385,11 @@ class Panels:
             y,
             **_STAR,
             markersize=size,
-            markeredgewidth=1.1,
+            markeredgewidth=1.1 * self.zoom,
             linestyle="none",
             zorder=6,
             clip_on=False,
+            path_effects=seamed(2.6 * self.zoom),
         )
 
     def _draw_signs(self, axes: Axes, plane: Plane) -> None:
@@ -461,7 +425,14 @@ class Panels:
                 shift = 0.0 if solid else 0.36
                 for left, top in zip(x - shift, y + shift, strict=True):
                     axes.text(
-                        left, top, sign, ha="center", va="center", fontsize=fontsize, zorder=5
+                        left,
+                        top,
+                        sign,
+                        ha="center",
+                        va="center",
+                        fontsize=fontsize,
+                        color=INK_COLOR,
+                        zorder=5,
                     )
 
     def draw_policy(self, policy: NDArray[Any]) -> None:
@@ -514,6 +485,7 @@ class Panels:
                 headlength=3.2,
                 headaxislength=3.0,
                 color=WALL_COLOR,
+                path_effects=seamed(1.0, opacity=0.6),
                 zorder=4,
             )
 
@@ -585,6 +557,17 @@ class Panels:
                     zorder=6,
                     clip_on=False,
                 )
+
+
+def columns_of(count: int) -> int:
+    """Return how many of some panels stand side by side: a block wider than tall, without gaps.
+
+    Parameters
+    ----------
+    count : int
+    """
+    fewest, most = math.ceil(math.sqrt(count)), math.ceil(math.sqrt(count * 1.5))
+    return min(range(fewest, most + 1), key=lambda columns: (-count % columns, -columns))
 
 
 def _pooled(cells: Any, step: int, most: float) -> Any:

@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from aggmaze.checks import check_choice
 from aggmaze.layouts.layout import Layout
 from aggmaze.models.model import Model
+from planners.boards import Board, Plane, board_of, model_of, planes_of
 from planners.objective import Objective
 from planners.occupancy import occupancy
-from planners.plotting.boards import Board, Plane, board_of, model_of, planes_of
 from planners.plotting.canvas import (
     CURVES,
     FLOOR_COLOR,
+    INK_COLOR,
     PATH_COLOR,
     SCALES,
     WALL_COLOR,
@@ -32,7 +33,7 @@ from planners.plotting.canvas import (
     set_title,
 )
 from planners.plotting.models import COST, RETURN, check_policy, draw_bars, short
-from planners.plotting.panels import MOST_ARROWS, Panels
+from planners.plotting.panels import MOST_ARROWS, Panels, columns_of
 from planners.policies import steps_to_terminal
 
 if TYPE_CHECKING:
@@ -45,6 +46,10 @@ _MOST_WRITTEN = 400
 _LEAST_SEEN, _LARGE_SPREAD = 1e-6, 20
 # Mega-states that the colour bar still tells apart, and those whose ends are written beside it.
 _MOST_BINS, _MOST_ENDS = 128, 14
+# Of the length of a colour bar: nearer to each other, two numbers would overlap.
+_LEAST_ROOM = 0.035
+# Where more gaps than this share lie in the lowest tenth, a linear scale is all one colour.
+_MOST_LOW = 0.9
 
 
 def plot_values(
@@ -322,6 +327,7 @@ def plot_policy(
         names: Any = model.action_names or range(model.num_actions)
         one.set_yticks(range(model.num_actions), [short(name) for name in names])
         one.set(xlabel="state", ylabel="action")
+        one.margins(y=0.15)
         set_title(one, title)
         return one
     chosen = _checked_policy(policy, board)
@@ -372,6 +378,8 @@ def _add_key(panels: Panels, colors: Mapping[str, str]) -> None:
         bbox_to_anchor=(1.02, 1.0),
         borderaxespad=0.0,
         frameon=False,
+        fontsize=10 * panels.zoom,
+        title_fontsize=10 * panels.zoom,
     )
 
 
@@ -423,7 +431,11 @@ def plot_path(
         panels.draw_path(found, color=color, label=label)
     if isinstance(paths, Mapping) and named:
         panels.axes[0].legend(
-            loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0.0, frameon=False
+            loc="upper left",
+            bbox_to_anchor=(1.02, 1.0),
+            borderaxespad=0.0,
+            frameon=False,
+            fontsize=10 * panels.zoom,
         )
     return panels.result()
 
@@ -547,7 +559,8 @@ def plot_megastates(
             bar.dividers.set(color="white", linewidth=0.8)
         if values is not None:
             if len(names) <= _MOST_ENDS:
-                bar.set_ticks(edges, labels=[in_digits(edge) for edge in edges])
+                ends = _apart(edges)
+                bar.set_ticks(ends, labels=[in_digits(end) for end in ends])
             else:
                 from matplotlib.ticker import MaxNLocator
 
@@ -572,6 +585,16 @@ def _edges(centres: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([[first], middle, [last]])
 
 
+def _apart(edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the ends of bins between which a number has room, the first and the last for sure."""
+    room = _LEAST_ROOM * (edges[-1] - edges[0])
+    kept = [edges[0]]
+    for edge in edges[1:-1]:
+        if edge - kept[-1] >= room and edges[-1] - edge >= room:
+            kept.append(edge)
+    return np.array([*kept, edges[-1]])
+
+
 def _inside(given: Any, edges: NDArray[np.float64]) -> NDArray[np.float64]:
     ticks = np.asarray(given, dtype=np.float64)
     return ticks[(ticks >= edges[0]) & (ticks <= edges[-1])]
@@ -583,6 +606,7 @@ def plot_action_gaps(
     path: ArrayLike | None = None,
     *,
     label: str = "action gap: second-best less best (unit of costs)",
+    scale: str | None = None,
     **options: Any,
 ) -> Drawn:
     """Draw how much the second-best action costs more than the best one.
@@ -595,6 +619,8 @@ def plot_action_gaps(
     path : array_like of int, optional
         States in order.
     label : str
+    scale : {"linear", "log", "rank"}, optional
+        As for `plot_values`; by default "rank" where nearly all gaps are small beside the largest.
     **options
         As for `plot_values`.
 
@@ -609,7 +635,11 @@ def plot_action_gaps(
     """
     gaps = action_gaps(Q)
     grey = np.isposinf(gaps).any()
-    drawn = plot_values(source, gaps, None, path, label=label, **options)
+    if scale is None:
+        finite = gaps[np.isfinite(gaps)]
+        low = finite < 0.1 * finite.max(initial=0.0)
+        scale = "rank" if len(low) and low.mean() > _MOST_LOW else "linear"
+    drawn = plot_values(source, gaps, None, path, label=label, scale=scale, **options)
     if grey and options.get("colorbar", True):
         _relabel(drawn, "grey: without limit", "grey: no choice")
     return drawn
@@ -760,7 +790,7 @@ def plot_slices(
     if not every:
         raise ValueError("pairs must hold at least one pair of axes")
     planes = [planes_of(board, pair, (), through)[0] for pair in every]
-    columns = min(len(planes), math.ceil(math.sqrt(len(planes) * 1.5)))
+    columns = columns_of(len(planes))
     rows = math.ceil(len(planes) / columns)
     if ax is None:
         figure = new_figure(3.0 * columns + 1.4, 2.8 * rows + 0.6)
@@ -895,7 +925,7 @@ def _write(
     for (x, y), value, sign in zip(points[:, :2].tolist(), values.tolist(), signs, strict=True):
         # 0.0 added, since -0 reads oddly.
         text = f"{value + 0.0:.3g}\n{sign}" if sign else f"{value + 0.0:.3g}"
-        panels.axes[0].text(x, y, text, ha="center", va="center", fontsize=size, color="black")
+        panels.axes[0].text(x, y, text, ha="center", va="center", fontsize=size, color=INK_COLOR)
 
 
 def _triangles(board: Board, plane: Plane) -> list[NDArray[np.float64] | None] | None:

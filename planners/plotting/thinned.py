@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from aggmaze.checks import check_choice
 from aggmaze.grid import Grid
-from planners.plotting.boards import Board, board_of_grid
+from planners.boards import Board, board_of_grid
 from planners.plotting.pictures import plot_policy, plot_values
 from planners.result import SolveResult
 

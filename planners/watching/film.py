@@ -90,6 +90,24 @@ class Frame:
             result.policy if one_step else result.policy[0],
         )
 
+    def groups(self) -> NDArray[np.int64]:
+        """Return the place of each mega-state among those of several states, in order of value.
+
+        Returns
+        -------
+        ndarray of int64, shape (S,)
+            Of each state; -1 where one is alone in its mega-state, and where there are none yet.
+        """
+        if self.labels is None:
+            return np.full(len(self.values), -1, dtype=np.int64)
+        _, own = np.unique(self.labels, return_inverse=True)
+        sizes = np.bincount(own)
+        means = np.bincount(own, np.nan_to_num(self.values, posinf=1e300) / sizes[own])
+        several = np.flatnonzero(sizes > 1)
+        place = np.full(len(sizes), -1, dtype=np.int64)
+        place[several[np.argsort(means[several], kind="stable")]] = np.arange(len(several))
+        return place[own]
+
 
 class Point(NamedTuple):
     """What the curves show of an iteration."""

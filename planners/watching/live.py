@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze import keys
-from aggmaze.rendering.window import Key, Window
+from aggmaze.rendering.window import Key, Palette, Window
 from planners.record import Callback
 from planners.result import KEYBOARD, SolveResult, Status
 from planners.watching.film import Film, Frame
-from planners.watching.painter import THEMES, Painter, Words
+from planners.watching.painter import Painter, Words
 from planners.watching.routes import Routes
 from planners.watching.scenes import Scene
 from planners.watching.session import Session
+from planners.watching.themes import THEMES
 
 #: What the message of a result says whose window was closed.
 CLOSED = "the window was closed"
@@ -30,18 +31,19 @@ SPEEDS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, math.inf
 #: The one that a window begins with.
 FIRST_SPEED = 10.0
 FRAMES_PER_SECOND = 20.0
-_FIRST_SIZE = (1100, 780)
+FIRST_SIZE = (1100, 780)
 # How often, in seconds, keys are looked at.
 _LOOK_EVERY = 0.02
-# How often, in seconds, curves are drawn anew at full speed, where drawing slows the solver down.
-_CURVES_EVERY = 0.25
+# How often, in seconds, all but values and mega-states is found anew at full speed (numbers, scale,
+# curves and the path): drawing slows the solver down, and nobody could read more of them.
+_ALL_EVERY = 0.25
 # Frames a second of a replay at most.
 _FASTEST_REPLAY = 60.0
 # How long a thread may keep the interpreter while another waits for it: the solver needs it only
 # for microseconds between its kernels, and would wait for it a hundred times as long.
 _SWITCH_EVERY = 0.0001
 _SPACE, _HOME, _END = 32, 1073741898, 1073741901
-_HELP = (
+HELP = (
     "Space pause   Right step   Left back   Home End   + - speed   F full speed",
     "M mega-states   P path   T light or dark   Esc ends with the result so far",
 )
@@ -82,8 +84,8 @@ class Viewer:
         self._asks_to_end = False
         self._shown: tuple[object, ...] = ()
         self._painter: tuple[object, Painter] | None = None
-        self._found: tuple[Frame, NDArray[np.int64]] | None = None
-        self._curves_drawn = -math.inf
+        self._route: tuple[NDArray[np.int64] | None, NDArray[np.int64]] | None = None
+        self._drawn = -math.inf
         #: Pictures shown so far.
         self.num_pictures = 0
 
@@ -205,6 +207,8 @@ class Viewer:
             return
         self._shown = state
         self.num_pictures += 1
+        theme = THEMES[self._theme]
+        self._window.palette = Palette(theme.ground, theme.ground, theme.ink, theme.line)
         self._window.show(lambda area: self._draw(frame, area), status)
 
     def _draw(self, frame: Frame, area: tuple[int, int]) -> NDArray[np.uint8]:
@@ -213,30 +217,36 @@ class Viewer:
         if self._painter is None or self._painter[0] != key:
             painter = Painter(self._scene, self._words, area, THEMES[self._theme])
             self._painter = key, painter
-        path = self._path_of(frame) if self._path else np.empty(0, dtype=np.int64)
+            self._drawn = -math.inf
+        whole = self._all_is_due()
+        if whole or self._route is None:
+            self._route = self._route_of(frame)
+        policy, path = self._route
+        if not self._path:
+            path = np.empty(0, dtype=np.int64)
         image = self._painter[1].paint(
             frame,
-            self._session.film.points(),
+            self._session.film.points() if whole else [],
             path,
+            policy,
             note=self._note(),
             borders=self._borders,
-            curves=self._curves_are_due(),
+            panel=whole,
         )
         return np.asarray(image)
 
-    def _curves_are_due(self) -> bool:
+    def _all_is_due(self) -> bool:
         session, now = self._session, time.monotonic()
         follows = self._cursor is None and session.is_running and not session.paused
-        if follows and session.speed == math.inf and now - self._curves_drawn < _CURVES_EVERY:
+        if follows and session.speed == math.inf and now - self._drawn < _ALL_EVERY:
             return False
-        self._curves_drawn = now
+        self._drawn = now
         return True
 
-    def _path_of(self, frame: Frame) -> NDArray[np.int64]:
-        if self._found is None or self._found[0] is not frame:
-            policy = frame.policy if frame.policy is not None else self._routes.policy(frame.values)
-            self._found = frame, self._routes.path(policy, self._scene.start)
-        return self._found[1]
+    def _route_of(self, frame: Frame) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
+        """Return the greedy policy, and where it leads."""
+        policy = frame.policy if frame.policy is not None else self._routes.policy(frame.values)
+        return policy, self._routes.path(policy, self._scene.start)
 
     def _note(self) -> str:
         if self._cursor is not None:
@@ -264,7 +274,7 @@ def is_seen() -> bool:
 
 
 @contextmanager
-def _eager_threads() -> Iterator[None]:
+def eager_threads() -> Iterator[None]:
     """Let threads that wait for the interpreter have it soon."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_EVERY)
@@ -320,12 +330,12 @@ def show_live(
     if speed is None:
         speed = FIRST_SPEED if is_seen() else math.inf
     session = Session(run, film, len(first.values), speed, also)
-    window = Window(f"{words.title}: {words.subtitle}", 1000.0, first_size=_FIRST_SIZE)
-    window.notes = _HELP
+    window = Window(f"{words.title}: {words.subtitle}", 1000.0, first_size=FIRST_SIZE)
+    window.notes = HELP
     viewer = Viewer(session, scene, words, routes, theme, window)
     ended = CLOSED
     try:
-        with _eager_threads():
+        with eager_threads():
             _open(viewer)
             session.start()
             try:

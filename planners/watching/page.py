@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from aggmaze.files import atomic_file
 from aggmaze.rendering.colors import AGENT, GOAL
 from planners.watching.film import Frame, Point
-from planners.watching.painter import DARK, LIGHT, Theme, Words, ramp, spread
+from planners.watching.painter import Words
 from planners.watching.scenes import Scene
+from planners.watching.themes import DARK, GROUPS, LIGHT, Theme, ramp, spread
 
 #: Bytes that a page has at most; frames are left out until it fits.
 MOST_BYTES = 2_800_000
@@ -170,11 +171,28 @@ def _encoded(scene: Scene, shown: list[Shown]) -> tuple[dict[str, Any], bytes]:
         "axes": list(scene.axes),
         "names": [str(name) for name in scene.names or ()] if named else None,
         "actions": list(scene.actions),
-        "map": scene.is_map,
+        "form": scene.form,
+        "graph": _graph(scene),
+        "groups": [_hex(color) for color in GROUPS],
         "ramp": ["#%02x%02x%02x" % tuple(color) for color in ramp()[::2].tolist()],  # noqa: UP031
     }
     # Of two bytes, at places that are even: after what is of one byte there may be a gap.
     return head, b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+
+
+def _graph(scene: Scene) -> dict[str, Any] | None:
+    """Return where states of a graph are, and its arrows: from, action, to, chance."""
+    graph = scene.graph
+    if graph is None:
+        return None
+    arrows = zip(
+        graph.state.tolist(),
+        graph.action.tolist(),
+        graph.following.tolist(),
+        np.round(graph.chance, 3).tolist(),
+        strict=True,
+    )
+    return {"points": np.round(graph.points, 4).tolist(), "arrows": [list(row) for row in arrows]}
 
 
 def _columns(points: list[Point]) -> list[list[Any]]:

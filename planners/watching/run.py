@@ -24,9 +24,10 @@ from planners.solve import AUTO, solve
 from planners.watching import movies
 from planners.watching.film import Film, Frame, chosen
 from planners.watching.page import Shown, write_page
-from planners.watching.painter import THEMES, Painter, Words, snug_size, table_of_colors
+from planners.watching.painter import Painter, Words, snug_size
 from planners.watching.routes import Routes
 from planners.watching.scenes import Scene, scene_of
+from planners.watching.themes import THEMES, table_of_colors
 
 #: What a recording may be, by the end of its name.
 SUFFIXES = (".gif", ".mp4", ".html")
@@ -156,8 +157,9 @@ def watch(
 
     The picture shows the costs-to-go of all states, the borders of mega-states, the path that is
     greedy for the values as they are, the phase, and residual and bound as curves over the updates.
-    Mazes and other grids are maps, of more than two dimensions as slices side by side; states that
-    lie on no grid are tiles in their order.
+    Mazes and other grids are maps, of more than two dimensions as slices side by side.  Up to 60
+    states that lie on no grid are a graph, with rings around the states of a mega-state and arrows
+    where the greedy policy leads; more of them are bars in the order of their values.
 
     The window begins at 10 iterations a second.  Its keys are written below the picture: they
     pause, step, go back and forth, and set the speed.  Closing it, Esc and Ctrl-C end the solve,
@@ -174,7 +176,8 @@ def watch(
     method : str, optional
         As for `solve`.  By default discounted costs are solved by ``adaptive_aggregation``, and
         unless ``epsilon`` is given, by bins a sixteenth of the range of V* wide, which a quick
-        solve finds first; all others by "auto".
+        solve finds first, and narrower where two sweeps would not tell any apart; all others by
+        "auto".
     record : path, optional
         Write ``.gif``, ``.mp4`` (with the extra "video") or ``.html`` in place of a window.  The
         page is one file, with a slider over the iterations and the value, mega-state and action of
@@ -303,7 +306,11 @@ def _usual(
         return METHOD, arguments
     quick = {name: arguments[name] for name in ("num_threads",) if name in arguments}
     values = solve(model, objective=objective, tol=_ROUGHLY, **quick).values
-    width = float(f"{np.ptp(values) / _BINS:.2g}")
+    # In bins that are wider than what its sweeps make of equal values nothing would ever happen.
+    first = solve(model, objective=objective, method="value_iteration", num_iterations=2, **quick)
+    apart = float(np.ptp(first.values)) / 2
+    width = float(np.ptp(values)) / _BINS
+    width = float(f"{min(width, apart) if apart > 0 else width:.2g}")
     return METHOD, arguments | ({"epsilon": width} if width > 0 else {})
 
 
@@ -352,8 +359,8 @@ def write_recording(
 
     def picture(place: int) -> Image.Image:
         telling(f"drawing: {place + 1:,} of {len(shown):,} frames")
-        frame, _, path = shown[place]
-        return painter.paint(frame, points, path)
+        frame, policy, path = shown[place]
+        return painter.paint(frame, points, path, policy)
 
     times = [_FRAME_TIME[suffix]] * (len(shown) - 1) + [_END_TIME]
     pictures = [partial(picture, place) for place in range(len(shown))]

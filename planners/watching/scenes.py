@@ -1,4 +1,4 @@
-"""Where the states of a model lie in a picture: on a map, in slices of one, or in rows."""
+"""How the states of a model are drawn: on a map, in slices of one, as a graph, or as bars."""
 
 from __future__ import annotations
 
@@ -6,29 +6,33 @@ import functools
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aggmaze.cells.cells import Cells
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout
 from aggmaze.models.model import Model
-from aggmaze.names import cells_of_names
+from planners.boards import Board, board_of
+from planners.graphs import Graph, graph_of
 
 #: What `Scene.index` holds where there is no state.
 GAP = -1
-# Names that are farther apart than this are no map.
-_MOST_NAMED = 100_000
+# Positions whose places are written out as names.
+_MOST_NAMED = 5000
+# Share of positions without a state that slices may have.
+_MOST_MISSING = 0.75
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A picture's cells, top row first, and the state that each one shows.
+    """Where states are drawn: on a map, the cells, top row first, and the state of each.
 
     Parameters
     ----------
+    num_states : int
+        That are drawn: the first ones of the model.
     index : ndarray of int32, shape (R, C)
         The state of each cell; `GAP` where there is none.
     wall_right, wall_below : ndarray of bool, shape (R, C)
@@ -48,10 +52,14 @@ class Scene:
         What the model calls its states.
     actions : tuple of str
         What its actions are called.
-    is_map : bool
-        Whether neighbours in the picture are neighbours in the model.
+    sliced : tuple of str
+        What the axes are called along which slices of a map are cut.
+    form : {"map", "graph", "bars"}
+    graph : Graph, optional
+        Where states are, and what may follow, where it is a graph.
     """
 
+    num_states: int
     index: NDArray[np.int32]
     wall_right: NDArray[np.bool_]
     wall_below: NDArray[np.bool_]
@@ -62,12 +70,14 @@ class Scene:
     axes: tuple[int, ...]
     names: tuple[Hashable, ...] | None
     actions: tuple[str, ...]
-    is_map: bool
+    sliced: tuple[str, ...]
+    form: Literal["map", "graph", "bars"]
+    graph: Graph | None
 
     @property
-    def num_states(self) -> int:
-        """Number of states that the model lists."""
-        return int(self.index.max()) + 1
+    def is_map(self) -> bool:
+        """Whether neighbours in the picture are neighbours in the model."""
+        return self.form == "map"
 
     @functools.cached_property
     def has_walls(self) -> bool:
@@ -90,11 +100,12 @@ class Scene:
     @property
     def caption(self) -> str:
         """What has to be said of a picture of slices; empty for others."""
-        further = range(2, len(self.axes))
-        if not further:
+        if not self.sliced:
             return ""
-        which = ", ".join(map(str, further))
-        return f"slices along ax{'i' if len(further) == 1 else 'e'}s {which}, in reading order"
+        which = ", ".join(self.sliced)
+        if which[0].isdigit():
+            which = f"ax{'i' if len(self.sliced) == 1 else 'e'}s {which}"
+        return f"slices along {which}, in reading order"
 
     def name(self, state: int) -> str:
         """Return what a state is called: its own name, its coordinates, or its number."""
@@ -109,9 +120,8 @@ class Scene:
 def scene_of(source: Any, model: Model) -> Scene:
     """Return how to draw the states of an environment, or of what else holds a model.
 
-    Mazes and cells of up to two axes are a map; of more axes, slices along the first two stand side
-    by side.  Gymnasium's toys on a rectangle, and models whose states are named by two integers,
-    are maps too.  All others are rows of tiles in the order of the states.
+    What has a board of up to two axes is a map; of more axes, slices along the first two stand side
+    by side.  Other models are a graph where they are small, and bars in the order of their values.
 
     Parameters
     ----------
@@ -120,55 +130,85 @@ def scene_of(source: Any, model: Model) -> Scene:
     model : Model
         Its model.
     """
-    bare = getattr(source, "unwrapped", source)
-    count = model.num_listed_states
-    layout = getattr(bare, "layout", None)
-    cells = getattr(bare, "cells", None)
+    board = board_of(source, model)
+    if board is not None and board.grid.num_dims > 2 and board.missing().mean() > _MOST_MISSING:
+        board = None  # names that are far apart: hardly anything of a map would be states
+    known: dict[str, Any] = {
+        "start": int(np.argmax(model.initial[: model.num_listed_states])),
+        "names": model.state_names,
+        "actions": _action_names(source, model),
+    }
+    if board is None:
+        return _without_a_map(model, known)
+    places = _grid_index(board.grid)
+    shown = np.maximum(places, 0)
+    states = np.arange(board.grid.num_states) if board.states is None else board.states
+    index = np.where(places >= 0, states[shown], GAP).astype(np.int32)
+    none = np.zeros(index.shape, dtype=bool)
+    walls, blocked = (none, none), none
     pits = np.empty(0, dtype=np.int64)
-    goals = np.flatnonzero(model.terminal[:count])
-    walls: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None
-    blocked: NDArray[np.bool_] | None = None
-    axes: tuple[int, ...] = ()
-    is_map = True
-    if isinstance(layout, Layout):
-        index, axes = _grid_index(layout.grid), layout.grid.shape
-        walls = _walls(layout, index)
-        blocked = (~layout.free())[np.maximum(index, 0)] & (index >= 0)
-        goals = np.array([layout.goal])
+    goals = np.flatnonzero(model.terminal[: model.num_listed_states])
+    layout = board.layout
+    if layout is not None:
+        walls = _walls(layout, places)
+        blocked = (~layout.free())[shown] & (places >= 0)
+        ends = np.arange(layout.grid.num_states) == layout.goal
         if layout.signs is not None:
-            pits = np.flatnonzero(np.isin(layout.signs, [ord(sign) for sign in "HC"]))
-            ends = layout.is_end() & ~np.isin(np.arange(count), pits)
-            goals = np.flatnonzero(ends) if ends.any() else goals
-    elif isinstance(cells, Cells) and cells.num_states == count:
-        index, axes = _grid_index(cells.grid), cells.bins
-    elif (shape := _toy_shape(bare, count)) is not None:
-        index, axes = np.arange(count, dtype=np.int32).reshape(shape), shape
-        desc = np.asarray(getattr(bare, "desc", np.empty(0)))
-        if desc.shape == shape:
-            signs = desc.astype("U1").reshape(-1)
-            pits, goals = np.flatnonzero(signs == "H"), np.flatnonzero(signs == "G")
-        elif hasattr(bare, "_cliff"):
-            pits = np.flatnonzero(np.asarray(bare._cliff).reshape(-1))
-    elif (named := _named_index(model.state_names)) is not None:
-        index = named
-    else:
-        index, is_map = _tiles(count), False
-    if blocked is None:
-        blocked = np.zeros(index.shape, dtype=bool)
-    if walls is None:
-        walls = np.zeros(index.shape, dtype=bool), np.zeros(index.shape, dtype=bool)
+            holes = np.isin(layout.signs, [ord(sign) for sign in "HC"])
+            pits = states[holes]
+            other = layout.is_end() & ~holes
+            ends = other if other.any() else ends
+        goals = states[ends]
+    if known["names"] is None and board.states is not None and index.size <= _MOST_NAMED:
+        known["names"] = _names_on(board)
     return Scene(
-        index=np.ascontiguousarray(index, dtype=np.int32),
+        num_states=int(index.max()) + 1,
+        index=np.ascontiguousarray(index),
         wall_right=walls[0],
         wall_below=walls[1],
         blocked=blocked,
-        goals=goals,
-        pits=pits,
-        start=int(np.argmax(model.initial[:count])),
-        axes=tuple(int(length) for length in axes),
-        names=model.state_names,
-        actions=_action_names(source, model),
-        is_map=is_map,
+        goals=goals[goals >= 0],
+        pits=pits[pits >= 0],
+        axes=board.grid.shape if board.states is None else (),
+        sliced=tuple(board.axis_name(axis) for axis in range(2, board.grid.num_dims))
+        if board.axis_names is not None
+        else tuple(str(axis) for axis in range(2, board.grid.num_dims)),
+        form="map",
+        graph=None,
+        **known,
+    )
+
+
+def _without_a_map(model: Model, known: dict[str, Any]) -> Scene:
+    """Return how to draw states that lie nowhere."""
+    count = model.num_listed_states
+    graph = graph_of(model)
+    cells = np.full((1, 1), GAP, dtype=np.int32)
+    none = np.zeros((1, 1), dtype=bool)
+    return Scene(
+        num_states=count,
+        index=cells,
+        wall_right=none,
+        wall_below=none,
+        blocked=none,
+        goals=np.flatnonzero(model.terminal[:count]),
+        pits=np.empty(0, dtype=np.int64),
+        axes=(),
+        sliced=(),
+        form="bars" if graph is None else "graph",
+        graph=graph,
+        **known,
+    )
+
+
+def _names_on(board: Board) -> tuple[str, ...]:
+    """Return where each state is on a board, in words."""
+    points = board.positions(np.arange(board.num_states))
+    return tuple(
+        f"state {state}"
+        if np.isnan(point[0])
+        else ", ".join(board.coordinate(axis, int(at)) for axis, at in enumerate(point))
+        for state, point in enumerate(points.tolist())
     )
 
 
@@ -241,36 +281,3 @@ def _walls(layout: Layout, index: NDArray[np.int32]) -> tuple[NDArray[np.bool_],
         # What is drawn below is joined upwards.
         below[:-1] = both & ~layout.passages[known, 1][1:]
     return right, below
-
-
-def _toy_shape(bare: Any, count: int) -> tuple[int, int] | None:
-    """Return rows and columns of an environment of Gymnasium's that is a rectangle of states."""
-    for found in (
-        getattr(bare, "shape", None),
-        (getattr(bare, "nrow", 0), getattr(bare, "ncol", 0)),
-    ):
-        if isinstance(found, tuple) and len(found) == 2 and math.prod(found) == count:
-            return int(found[0]), int(found[1])
-    return None
-
-
-def _named_index(names: tuple[Hashable, ...] | None) -> NDArray[np.int32] | None:
-    """Return a map of states that are named by two integers, x to the right and y upwards."""
-    cells = cells_of_names(names, _MOST_NAMED)
-    if cells is None or cells.shape[1] != 2:
-        return None
-    low = cells.min(axis=0)
-    nx, ny = (cells.max(axis=0) - low + 1).tolist()
-    index = np.full((ny, nx), GAP, dtype=np.int32)
-    x, y = (cells - low).T
-    index[ny - 1 - y, x] = np.arange(len(cells))
-    return index
-
-
-def _tiles(count: int) -> NDArray[np.int32]:
-    """Return the states in rows of about equal length, from the upper left."""
-    columns = math.ceil(math.sqrt(1.6 * count))
-    rows = math.ceil(count / columns)
-    index = np.full(rows * columns, GAP, dtype=np.int32)
-    index[:count] = np.arange(count)
-    return index.reshape(rows, columns)

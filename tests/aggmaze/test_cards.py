@@ -245,6 +245,44 @@ def test_progress_is_drawn_on_a_logarithmic_scale() -> None:
     assert cards.progress([([1], [1.0]), ([1, 2], [0.0, np.inf])], "") is None
 
 
+def test_copies_are_drawn_where_they_are() -> None:
+    envs: Any = gym.make_vec("StandardMaze-v0", num_envs=3, shape=(5, 4))
+    assert Reader(envs._repr_html_()).texts[-1] == "the maze, before the first reset"
+    coords = [(1, 2), (4, 3), (1, 2)]
+    envs.reset(seed=0, options={"coords": coords})
+    before = envs._states.copy()
+    card = Reader(envs._repr_html_())
+    assert np.array_equal(envs._states, before)
+    assert card.texts[0] == "StandardMaze-v0, vectorized"
+    assert card.fact("copies") == "3"
+    assert card.fact("made with") == "shape=(5, 4)"
+    assert card.fact("an episode") == "at most 1,000 steps"
+    assert card.fact("states") == "20"
+    raster = Raster(envs.single_env.layout)
+    with_all = raster.frame(None)
+    for x, y in coords[:2]:
+        alone = raster.frame(envs.single_env.grid.state((x, y)))
+        changed = (alone != raster.frame(None)).any(axis=-1)
+        with_all[changed] = alone[changed]
+    assert np.array_equal(pixels_of(card.pictures[0]["src"]), with_all)
+
+
+def test_copies_with_mazes_of_their_own_and_without_one() -> None:
+    envs: Any = gym.make_vec("StandardMaze-v0", num_envs=2, shape=(4, 4))
+    envs.reset(seed=0, options={"layout_seed": [3, 4]})
+    card = Reader(envs._repr_html_())
+    assert card.fact("mazes").startswith("one of its own for each copy")
+    first = envs.single_envs[0]
+    expected = Raster(first.layout).frame(int(envs._states[0]))
+    assert np.array_equal(pixels_of(card.pictures[0]["src"]), expected)
+    cells: Any = gym.make_vec("DiscretizedMountainCar-v0", num_envs=2, bins=(6, 5))
+    assert len(Reader(cells._repr_html_()).pictures) == 1
+    wrapped = gym.wrappers.vector.RecordEpisodeStatistics(cells)
+    page = wrapper_html(wrapped)
+    assert page is not None
+    assert Reader(page).fact("wrappers") == "RecordEpisodeStatistics"
+
+
 def test_wrappers_are_named() -> None:
     env = gym.make("StandardMaze-v0", shape=(3, 3))
     page = wrapper_html(env)
@@ -281,7 +319,8 @@ class Shell:
 def test_a_session_is_told_of_wrappers_once() -> None:
     shell = Shell()
     show_wrappers(shell)
-    assert shell.formatters["text/html"] == {gym.Wrapper: wrapper_html}
+    kinds = (gym.Wrapper, gym.vector.VectorWrapper)
+    assert shell.formatters["text/html"] == dict.fromkeys(kinds, wrapper_html)
     shell.formatters["text/html"][gym.Wrapper] = "the user's own"
     show_wrappers(shell)
     assert shell.formatters["text/html"][gym.Wrapper] == "the user's own"

@@ -55,7 +55,57 @@ def test_the_map_is_that_of_the_maze_solved() -> None:
     env.reset(options={"layout_seed": 5})
     assert result.layout is layout
     assert inside.layout is not layout
-    assert planners.solve(gym.make("FrozenLake-v1"), gamma=0.9).layout is None
+    assert planners.solve(planners.as_model(env), gamma=0.9).layout is None
+
+
+def test_a_lake_is_drawn_as_it_is_printed() -> None:
+    # 4 rows of 4, S at the top left, G at the bottom right.
+    env = gym.make("FrozenLake-v1", is_slippery=False)
+    result = planners.solve(env, gamma=0.9)
+    card = Reader(result._repr_html_())
+    assert card.texts[-3:] == ["-1", "0", "costs-to-go"]
+    picture = pixels_of(card.pictures[-2]["src"])[..., :3]
+    height, width = picture.shape[:2]
+    shades = value_colors(result.values + 1.0)
+    for state in (1, 2, 4, 6, 8, 9, 10, 13, 14):  # no sign stands there
+        row, column = divmod(state, 4)
+        top, left = (
+            round((place + 0.12) * side / 4) for place, side in ((row, height), (column, width))
+        )
+        assert np.abs(picture[top, left].astype(int) - shades[state]).max() <= 8
+
+
+def test_cells_are_drawn_along_their_axes() -> None:
+    env = gym.make("DiscretizedMountainCar-v0", bins=(20, 16))
+    result = planners.solve(env, gamma=0.9)
+    card = Reader(result._repr_html_())
+    assert card.texts[-1] == "costs-to-go; position across, velocity up"
+    grid = env.get_wrapper_attr("cells").grid
+    values = result.values[: grid.num_states]
+    low, high = values.min(), values.max()
+    expected = value_colors((grid.to_image(values) - low) / (high - low))
+    picture = pixels_of(card.pictures[-2]["src"])
+    down, across = (n // m for n, m in zip(picture.shape[:2], expected.shape[:2], strict=True))
+    found = picture[down // 2 :: down, across // 2 :: across, :3]
+    assert np.array_equal(found, expected)
+
+
+def test_states_named_by_their_cells_are_a_map() -> None:
+    P = np.zeros((3, 1, 3))
+    P[:, 0, 2] = 1
+    names = [(2, 5), (3, 5), (3, 7)]
+    costs = np.array([1.0, 2.0, 3.0])
+    model = aggmaze.TabularMDP.from_matrices(P, costs=costs, terminal=[], state_names=names)
+    card = Reader(planners.solve(model, gamma=0.5)._repr_html_())
+    assert card.texts[-1] == "costs-to-go; x across, y up"
+    picture = pixels_of(card.pictures[-2]["src"])
+    seen = picture[
+        picture.shape[0] // 6 :: picture.shape[0] // 3,
+        picture.shape[1] // 4 :: picture.shape[1] // 2,
+        3,
+    ]
+    # The last state alone at the top right, nothing in the row between.
+    assert (seen > 0).tolist() == [[False, True], [False, False], [True, True]]
 
 
 def test_values_lie_where_their_states_do() -> None:

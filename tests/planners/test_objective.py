@@ -21,8 +21,10 @@ def test_gamma_stands_for_an_objective():
 
 @pytest.mark.parametrize("gamma", [-0.1, 1.1, float("nan"), float("inf")])
 def test_gamma_out_of_range(gamma):
-    with pytest.raises(ValueError, match=re.escape(f"gamma must be in [0, 1), got {gamma!r}")):
+    with pytest.raises(ValueError, match=re.escape(f"gamma must be in [0, 1], got {gamma!r}")):
         as_objective(gamma)
+    with pytest.raises(ValueError, match=re.escape(f"gamma must be in [0, 1), got {gamma!r}")):
+        Discounted(gamma)
     with pytest.raises(ValueError, match=re.escape(f"gamma must be in [0, 1], got {gamma!r}")):
         FiniteHorizon(3, gamma)
 

@@ -47,7 +47,7 @@ def test_following_the_advice_costs_no_regret() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["StandardMaze-v0", "--gamma", "2"], "gamma must be in [0, 1)"),
+        (["StandardMaze-v0", "--gamma", "2"], "gamma must be in [0, 1]"),
         (["StandardMaze-v0"], "say what is asked: --gamma"),
         (["FrozenLake-v1", "--gamma", "0.9"], "cannot be played here"),
         (["StandardMaze-v0", "--gamma", "0.9", "--set", "p=0"], "p must be in (0, 1]"),

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 import aggmaze
 import planners
 from aggmaze import TabularEnv, TabularMDP
+from planners.budget import Clock, OutOfTimeError
 from tests.planners.reference import dense, random_moves, random_tabular, value_of
 
 assert aggmaze.ENV_IDS  # registers the mazes
@@ -580,3 +581,15 @@ def test_a_short_repr() -> None:
     assert repr(planners.rollout(env, lambda s: 0, episodes=1)) == (
         "Rollouts(1 episode, mean return -2, mean length 1.0, 100 % terminated)"
     )
+
+
+def test_the_time_may_be_up_before_the_first_episode(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = planners.solve(ENV, objective=planners.FiniteHorizon(5))
+
+    def out_of_time(clock: Clock) -> None:
+        raise OutOfTimeError
+
+    monkeypatch.setattr(Clock, "check", out_of_time)
+    found = planners.rollout(ENV, result, time_limit=1.0)
+    assert (len(found.returns), len(found.lengths), len(found.successes)) == (0, 0, 0)
+    assert found.promised is None

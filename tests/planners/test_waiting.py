@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 import pytest
 from rich.console import Console
 
+from aggmaze.progress import report
 from planners import waiting
 from planners.waiting import Forecast, Waiting, time_left
 
@@ -141,3 +142,17 @@ def test_what_should_be_over_takes_nobody_knows_how_long() -> None:
 )
 def test_times_left(seconds: float, expected: str) -> None:
     assert time_left(seconds) == expected
+
+
+def test_what_is_reported_in_the_block_is_counted_anew_by_what_it_is() -> None:
+    with Waiting(Console(file=io.StringIO()), "reading") as told:
+        report(1, 4, "MB")
+        assert told._text == "reading: 1 of 4 MB"
+        counts = told._counts
+        report(2, 4, "MB")
+        assert told._counts is counts
+        report(0, 4, "lines")
+        assert told._text == "reading: 0 of 4 lines"
+        assert told._counts is not counts
+    report(3, 4, "lines")
+    assert told._text == "reading: 0 of 4 lines"

@@ -404,7 +404,8 @@ def test_a_move_repaints_nothing_but_the_agent(make: Make, monkeypatch: pytest.M
     assert len(painted) == 1
     for one, other in itertools.combinations(frames, 2):
         changed = (one != other).any(axis=-1)
-        assert 0 < np.count_nonzero(changed) < 2000
+        # Two discs, of four million pixels.
+        assert 0 < np.count_nonzero(changed) < 4000
 
 
 def test_bad_arguments_are_refused() -> None:

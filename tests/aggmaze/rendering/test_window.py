@@ -210,12 +210,27 @@ class TestWindow:
             env.close()
         assert widths[1] > 1.2 * widths[0]
 
+    def test_a_window_is_as_large_as_its_picture_needs(self) -> None:
+        def draw(area: tuple[int, int]) -> NDArray[np.uint8]:
+            return checkered(300, 400) if min(area) > 350 else checkered(200, 260)
+
+        window = Window("a", 60)
+        window.show(draw)
+        pixels = window.pixels()
+        window.close()
+        # In a window of 400 by 300 the picture would be the smaller one.
+        assert pixels.shape[0] > 350
+        top, left = np.argwhere((pixels == checkered(300, 400)[0, 0]).all(axis=-1))[0]
+        np.testing.assert_array_equal(
+            pixels[top : top + 300, left : left + 400], checkered(300, 400)
+        )
+
     def test_text_grows_with_the_window(self) -> None:
         assert windows._text_scale(640) == 1.0
         assert windows._text_scale(1080) == pytest.approx(1.5)
 
     def test_a_long_line_is_written_smaller(self) -> None:
-        long = windows._write(["m" * 60], (600, 34))
+        long = windows._write(["m" * 60], (600, 34), windows.Palette())
         ink = np.argwhere((long[2:] < 100).all(axis=2))
         assert ink[:, 1].max() < 595, "nothing is cut off"
 

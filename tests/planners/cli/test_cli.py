@@ -242,7 +242,7 @@ def test_what_follows_a_solve_keeps_to_the_time_limit(
     [
         (["NoSuchMaze-v0", "--gamma", 0.9], ["NoSuchMaze", "aggmaze list"]),
         (["CartPole-v1", "--gamma", 0.9], ["CartPole-v1", "no transition model"]),
-        (["TerrainMaze-v0", "--gamma", 1.5], ["gamma must be in [0, 1), got 1.5"]),
+        (["TerrainMaze-v0", "--gamma", 1.5], ["gamma must be in [0, 1], got 1.5"]),
         (["TerrainMaze-v0", "--horizon", 0], ["--horizon must be at least 1, got 0"]),
         (["TerrainMaze-v0", "--horizon", 3, "--gamma", 2], ["gamma must be in [0, 1], got 2.0"]),
         (["TerrainMaze-v0", "--horizon", 3, "--average"], ["two objectives, average and horizon"]),
@@ -252,7 +252,7 @@ def test_what_follows_a_solve_keeps_to_the_time_limit(
         (["TerrainMaze-v0", "--average", "--gamma", 0.9], ["--gamma 0.9 is of discounted costs"]),
         (["TerrainMaze-v0", "--average", "--dead-ends", 3], ["--dead-ends belongs to total costs"]),
         (["TerrainMaze-v0", "--gamma", 1, "--dead-ends", "x"], ["--dead-ends must be a finite"]),
-        (["TerrainMaze-v0", "--gamma", -0.1], ["gamma must be in [0, 1), got -0.1"]),
+        (["TerrainMaze-v0", "--gamma", -0.1], ["gamma must be in [0, 1], got -0.1"]),
         (["TerrainMaze-v0", "--gamma", "much"], ["--gamma", "valid number"]),
         (["TerrainMaze-v0"], ["say what is asked: --gamma", "--horizon STEPS", "--average"]),
         (
@@ -576,7 +576,7 @@ def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         (["solve", "model.dat", "--gamma", 0.9], ["'model.dat' is not a model file", "in .npz"]),
         (["solve", "model.txt", "--gamma", 0.9], ["model.txt: line 1, column 1: 't' is not among"]),
         (["solve", ".", "--gamma", 0.9], ["'.' is not a model file"]),
-        (["solve", "model.npz", "--gamma", 2], ["gamma must be in [0, 1), got 2"]),
+        (["solve", "model.npz", "--gamma", 2], ["gamma must be in [0, 1], got 2"]),
         (
             ["solve", "model.npz", "--gamma", 0.9, "--image", "x.png"],
             ["--image draws mazes, and a model file holds none: 'model.npz'"],
@@ -784,7 +784,7 @@ def test_who_ignores_ctrl_c_ignores_it_while_the_command_is_imported() -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--gamma", "2"], "gamma must be in [0, 1), got 2"),
+        (["--gamma", "2"], "gamma must be in [0, 1], got 2"),
         (["--gamma", ".9", "--tol", "-1"], "tol must"),
         (["--gamma", ".9", "--method", "value_iteraton"], "did you mean 'value_iteration'"),
         (["--gamma", ".9", "--method", "value_iteration", "--epsilon", "1"], "does not take"),

@@ -13,6 +13,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from matplotlib import style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import Collection, LineCollection
 from matplotlib.legend import Legend
@@ -125,6 +126,16 @@ def graph() -> Any:
     return plot_graph(model, np.arange(7.0), np.arange(7) % 2)
 
 
+def maze_on_black() -> Any:
+    with style.context("dark_background"):
+        return values_of_a_maze()
+
+
+def graph_on_black() -> Any:
+    with style.context("dark_background"):
+        return graph()
+
+
 PICTURES: list[Callable[[], Any]] = [
     values_of_a_maze,
     megastates_of_a_terrain,
@@ -138,6 +149,8 @@ PICTURES: list[Callable[[], Any]] = [
     gaps,
     paths,
     graph,
+    maze_on_black,
+    graph_on_black,
 ]
 
 

@@ -59,7 +59,7 @@ class TestOneCall:
         axes = AGGREGATED.plot(MAZE, what)
         assert isinstance(axes, Axes)
         assert axes.get_title().startswith("StandardMaze-v0")
-        assert axes.get_xlabel() == "axis 0 (cells)"
+        assert axes.get_xlabel() == "x (cells)"
         figure_of(axes).canvas.draw()
 
     @pytest.mark.parametrize("what", ["values", "graph", "q_values", "policy", "occupancy"])

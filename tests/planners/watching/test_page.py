@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import planners
+from aggmaze.rendering.colors import value_colors
 from planners import as_model
 from planners.watching.film import Film
 from planners.watching.run import Recorder
@@ -152,13 +153,12 @@ _PROBE = """
   seen.fifth = document.getElementById("iteration").textContent;
   seen.phase = document.getElementById("phase").textContent;
   const map = document.getElementById("map"), box = map.getBoundingClientRect();
-  const cell = map.view.cell;
+  const [x, y] = map.spot(POINTED);
   map.dispatchEvent(new PointerEvent("pointermove", {
-    clientX: box.left + map.view.left + 3.5 * cell, clientY: box.top + 2.5 * cell }));
+    clientX: box.left + x, clientY: box.top + y }));
   seen.tip = [...document.getElementById("tip").children].map(e => e.textContent);
   const pen = map.getContext("2d"), dense = map.width / map.clientWidth;
-  seen.pixel = [...pen.getImageData((map.view.left + 5.5 * cell) * dense,
-    4.5 * cell * dense, 1, 1).data];
+  seen.pixel = [...pen.getImageData(x * dense, (y) * dense, 1, 1).data];
   seen.wide = document.documentElement.scrollWidth <= window.innerWidth;
   const theme = document.documentElement.dataset.theme;
   document.getElementById("theme").click();
@@ -169,12 +169,11 @@ _PROBE = """
 """
 
 
-@pytest.mark.skipif(_BROWSER is None, reason="apt-get install chromium; .ci/run does")
-@pytest.mark.parametrize("width", [1280, 390])
-def test_a_browser_shows_it(recorded, width, tmp_path):
-    file, film, _, env = recorded
+def _probed(file, state, width, tmp_path):
+    """Return what a browser shows of a page, with the pointer on a state of the sixth frame."""
     page = tmp_path / "probe.html"
-    page.write_text(file.read_text().replace("</body>", _PROBE + "</body>"))
+    probe = _PROBE.replace("POINTED", str(state))
+    page.write_text(file.read_text().replace("</body>", probe + "</body>"))
     done = subprocess.run(
         [
             _BROWSER,
@@ -196,12 +195,32 @@ def test_a_browser_shows_it(recorded, width, tmp_path):
     assert title, done.stderr[-2000:]
     seen = json.loads(title[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
     assert seen["errors"] == []
+    assert seen["wide"]
+    assert seen["turned"]
+    return seen
+
+
+def _shown_color(frame, state):
+    """Return the colour of a state's value."""
+    share = (frame.values[state] - frame.values.min()) / np.ptp(frame.values)
+    return value_colors(share)
+
+
+_NEEDS_BROWSER = pytest.mark.skipif(
+    _BROWSER is None, reason="apt-get install chromium; .ci/run does"
+)
+
+
+@_NEEDS_BROWSER
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_browser_shows_it(recorded, width, tmp_path):
+    file, film, _, env = recorded
+    state = env.unwrapped.grid.state((3, 6))
+    seen = _probed(file, state, width, tmp_path)
     assert seen["last"] == "60"
     frame = film.frames[5]
     assert seen["fifth"] == str(frame.iteration)
     assert seen["phase"].startswith("aggregated" if frame.num_megastates else "global")
-    # Four cells to the right, three down from the upper left, which is y = 8.
-    state = env.unwrapped.grid.state((3, 6))
     assert seen["tip"][0] == "(3, 6)"
     assert float(seen["tip"][1].removeprefix("value: ")) == pytest.approx(
         frame.values[state], rel=1e-3
@@ -210,5 +229,38 @@ def test_a_browser_shows_it(recorded, width, tmp_path):
     action = planners.greedy(env, frame.values, _GAMMA)[state]
     assert seen["tip"][3] == f"action: {env.unwrapped.action_name(action)}"
     assert seen["pixel"][3] == 255
-    assert seen["wide"]
-    assert seen["turned"]
+    np.testing.assert_allclose(seen["pixel"][:3], _shown_color(frame, state), atol=6)
+
+
+def _named(count):
+    """Return a model without a map: from each state to two others at random, or to the end."""
+    rng = np.random.default_rng(3)
+    table = {}
+    for place in range(count - 1):
+        near, far = rng.choice(count, 2, replace=False).tolist()
+        table[f"s{place}"] = {
+            "go": [(0.7, f"s{near}", -1.0, False), (0.3, f"s{far}", -2.0, False)],
+            "wait": [(1.0, f"s{min(place + 1, count - 1)}", -rng.random() - 1.0, False)],
+        }
+    table[f"s{count - 1}"] = {}
+    return as_model(table)
+
+
+@_NEEDS_BROWSER
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(("count", "form"), [(20, "graph"), (300, "bars")])
+def test_a_browser_shows_models_without_a_map(count, form, width, tmp_path):
+    model, file, film = _named(count), tmp_path / "run.html", Film(count)
+    arguments = {"gamma": 0.9, "method": "adaptive_aggregation", "epsilon": 0.5}
+    arguments["num_iterations"] = 30
+    planners.watch(model, record=file, **arguments)
+    planners.solve(model, callback=Recorder(film, count), **arguments)
+    assert _parts(file.read_text())[0]["form"] == form
+    state, frame = 7, film.frames[5]
+    seen = _probed(file, state, width, tmp_path)
+    assert seen["tip"][0] == "s7"
+    value = float(seen["tip"][1].removeprefix("value: "))
+    assert value == pytest.approx(frame.values[state], rel=1e-3)
+    action = planners.greedy(model, frame.values, 0.9)[state]
+    assert seen["tip"][-1] == f"action: {model.action_names[action]}"
+    assert seen["pixel"][3] == 255

@@ -9,22 +9,18 @@ import pytest
 from PIL import Image
 
 import planners
+from aggmaze.models.tabular import TabularMDP
 from aggmaze.rendering.colors import value_colors
 from planners import as_model
+from planners.watching.bars import Bars, axis_of, ticks
 from planners.watching.film import Film, Frame
+from planners.watching.maps import Map
 from planners.watching.movies import write_gif
-from planners.watching.painter import (
-    DARK,
-    LIGHT,
-    THEMES,
-    Map,
-    Painter,
-    Words,
-    snug_size,
-    table_of_colors,
-)
+from planners.watching.nodes import Nodes
+from planners.watching.painter import Painter, Words, snug_size
 from planners.watching.run import Recorder
 from planners.watching.scenes import scene_of
+from planners.watching.themes import DARK, GROUPS, LIGHT, THEMES, table_of_colors
 
 _NOWHERE = np.empty(0, dtype=np.int64)
 
@@ -198,19 +194,133 @@ def test_a_film_without_an_encoder_names_the_extra_before_the_work(monkeypatch, 
 
 
 @pytest.mark.parametrize("size", [(700, 480), (480, 700)])
-def test_curves_that_are_kept_are_those_of_the_last_picture(size):
+def test_numbers_and_curves_that_are_kept_are_those_of_the_last_picture(size):
     env = gym.make("TerrainMaze-v0", shape=(6, 6))
     scene, film = _run(env, iterations=12)
-    words = Words("a", "b", "cost-to-go")
-    painter = Painter(scene, words, size, LIGHT)
+    painter = Painter(scene, Words("a", "b", "cost-to-go"), size, LIGHT)
     frame, points = film.frames[6], film.points()
     drawn = np.asarray(painter.paint(frame, points, _NOWHERE))
-    np.testing.assert_array_equal(
-        np.asarray(painter.paint(frame, points, _NOWHERE, curves=False)), drawn
-    )
-    # A later frame has numbers and values of its own, and the old curves.
-    kept = np.asarray(painter.paint(film.frames[-1], points, _NOWHERE, curves=False))
+    kept = np.asarray(painter.paint(frame, points, _NOWHERE, panel=False))
+    np.testing.assert_array_equal(kept, drawn)
+    # A later frame has values of its own, and the old numbers and curves.
+    kept = np.asarray(painter.paint(film.frames[-1], points, _NOWHERE, panel=False))
     whole = np.asarray(painter.paint(film.frames[-1], points, _NOWHERE))
     differs = (kept != whole).any(axis=-1)
     assert differs.any()
     np.testing.assert_array_equal(kept[differs], drawn[differs])
+    assert (kept != drawn).any()
+
+
+@pytest.mark.parametrize(
+    ("shape", "area"), [((20, 16), (61, 47)), ((20, 16), (120, 120)), ((100, 80), (61, 47))]
+)
+def test_borders_are_where_pixels_of_other_megastates_are(shape, area):
+    env = gym.make("TerrainMaze-v0", shape=shape)
+    scene = scene_of(env, as_model(env))
+    picture = Map(scene, area, LIGHT)
+    labels = np.random.default_rng(1).integers(0, 3, shape[0] * shape[1]).astype(np.int32)
+    values = np.ones(len(labels))
+    values[0] = 2.0
+    pixels = np.asarray(picture.paint(_frame(values, labels, 3), _NOWHERE)).astype(int)
+    plain = np.asarray(picture.paint(_frame(values), _NOWHERE)).astype(int)
+    rows = np.minimum(np.arange(picture.size[1]) / picture.cell, shape[1] - 1).astype(int)
+    columns = np.minimum(np.arange(picture.size[0]) / picture.cell, shape[0] - 1).astype(int)
+    own = labels[scene.index[np.ix_(rows, columns)]]
+    edge = np.zeros(own.shape, dtype=bool)
+    edge[1:] |= own[1:] != own[:-1]
+    edge[:, 1:] |= own[:, 1:] != own[:, :-1]
+    # Marks lie over both.
+    clear = (plain == plain[len(plain) // 2, len(plain[0]) // 2]).all(axis=-1)
+    assert clear.sum() > 1000
+    lighter = (pixels != plain).any(axis=-1)
+    np.testing.assert_array_equal(lighter[clear], edge[clear])
+
+
+def _ring(count):
+    P = np.roll(np.eye(count), 1, axis=1)[:, np.newaxis]
+    return TabularMDP.from_matrices(P, costs=np.ones((count, 1)))
+
+
+def test_discs_have_the_colour_of_their_value_and_rings_that_of_their_megastate():
+    model = _ring(8)
+    scene = scene_of(model, model)
+    nodes = Nodes(scene, (420, 320), LIGHT)
+    values, labels = np.arange(8.0), np.array([0, 0, 1, 1, 1, 2, 3, 4], dtype=np.int32)
+    pixels = np.asarray(nodes.paint(_frame(values, labels, 5), _NOWHERE)).astype(int)
+    plain = np.asarray(nodes.paint(_frame(values), _NOWHERE)).astype(int)
+    for state, (x, y) in enumerate(nodes._points):
+        inside = pixels[round(y - 0.7 * nodes.radius), round(x)]
+        assert np.abs(inside - value_colors(values[state] / 7)).max() <= 12
+        # Straight below, where a ring would be, and no mark is.
+        below = round(y + nodes.radius * (1 + 1.0 * 0.22)), round(x)
+        group = {0: 0, 1: 0, 2: 1, 3: 1, 4: 1}.get(state)
+        if group is None:
+            np.testing.assert_array_equal(pixels[below], plain[below])
+        else:
+            assert np.abs(pixels[below] - GROUPS[group]).max() <= 12
+
+
+def test_arrows_lead_where_the_policy_does():
+    P = np.zeros((3, 2, 3))
+    P[0, 0, 1] = P[0, 1, 2] = P[1, :, 2] = P[2, :, 0] = 1.0
+    model = TabularMDP.from_matrices(P, costs=np.ones((3, 2)))
+    nodes = Nodes(scene_of(model, model), (400, 300), LIGHT)
+    pictures = [
+        np.asarray(nodes.paint(_frame(np.ones(3)), _NOWHERE, np.array([action, 0, 0])))
+        for action in (0, 1)
+    ]
+    differs = (pictures[0] != pictures[1]).any(axis=-1)
+    for action, there in ((0, 1), (1, 2)):
+        start, end = nodes._points[0], nodes._points[there]
+        along = end - start
+        middle = (start + end) / 2 + 0.06 * np.array([-along[1], along[0]])
+        x, y = np.rint(middle).astype(int)
+        spot = np.s_[y - 3 : y + 4, x - 3 : x + 4]
+        assert differs[spot].any()
+        assert (pictures[action][spot] != LIGHT.card).any()
+        assert (pictures[1 - action][spot] == LIGHT.card).all()
+
+
+def test_bars_stand_in_the_order_of_values_with_the_bound_around_them():
+    model = _ring(100)
+    scene = scene_of(model, model)
+    bars = Bars(scene, (700, 400), LIGHT)
+    width, height = bars.room
+    values = np.random.default_rng(0).permutation(100) / 10.0
+    frame = Frame(1, 10, 0.0, 0, 0.1, 0.5, values, None)
+    low, high = axis_of(0.0, 9.9, 0.5)
+    pixels = np.asarray(bars.paint(frame, _NOWHERE))[bars._small :, bars._left :]
+    for rank in (3, 50, 96):
+        x = int((rank + 0.4) * width / 100)
+        row = (high - rank / 10) / (high - low) * (height - 1)
+        below = round(row + 0.6 / (high - low) * height)
+        colour = np.array(value_colors(rank / 99)).astype(int)
+        assert np.abs(pixels[below, x].astype(int) - colour).max() <= 6
+        # Within the bound the band lies over it, above it there is nothing.
+        within = round(row - 0.3 / (high - low) * height)
+        assert (pixels[within, x] != LIGHT.card).any()
+        above = round(row - 0.7 / (high - low) * height)
+        assert tuple(pixels[above, x]) in (LIGHT.card, LIGHT.line)
+
+
+@pytest.mark.parametrize(("bottom", "top"), [(0.0, 1.0), (-3.7, 1250.0), (5.64, 5.6457), (-1, 1e9)])
+def test_ticks_are_few_round_numbers_of_the_range(bottom, top):
+    found = ticks(bottom, top)
+    assert 2 <= len(found) <= 7
+    assert bottom <= found[0]
+    assert found[-1] <= top * (1 + 1e-12)
+    step = found[1] - found[0]
+    assert float(f"{step:.2e}") == pytest.approx(step)
+    np.testing.assert_allclose(np.diff(found), step, rtol=1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 2, 30, 500])
+@pytest.mark.parametrize("size", [(300, 200), (1280, 800), (420, 900), (64, 48)])
+def test_models_without_a_map_are_drawn_in_any_size(count, size):
+    model = _ring(count)
+    scene = scene_of(model, model)
+    values = np.linspace(0, 1, count)
+    values[0] = np.inf
+    frame = _frame(values, np.zeros(count, dtype=np.int32), 1)
+    painter = Painter(scene, Words("a", "b"), size, DARK)
+    assert painter.paint(frame, [], _NOWHERE, np.zeros(count, dtype=np.int64)).size == size

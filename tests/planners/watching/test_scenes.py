@@ -85,15 +85,39 @@ def test_slices_say_along_which_axes_they_are_cut():
     assert "axes 2, 3" in _scene("NDMaze-v0", shape=(3, 3, 2, 2))[1].caption
 
 
-def test_states_named_by_two_integers_are_a_map_and_others_tiles():
+def test_states_named_by_two_integers_are_a_map():
     P = {(x, y): {"stay": [(1.0, (x, y), 0.0, False)]} for x in (3, 4, 5) for y in (-1, 0)}
     model = as_model(P)
     scene = scene_of(P, model)
     assert scene.is_map
     assert scene.index.shape == (2, 3)
     assert scene.name(int(scene.index[0, 0])) == "(3, 0)"  # y upwards
-    tiles = TabularMDP.from_matrices(np.eye(7)[:, np.newaxis], costs=np.zeros((7, 1)))
-    scene = scene_of(tiles, tiles)
+
+
+@pytest.mark.parametrize(("count", "form"), [(7, "graph"), (60, "graph"), (61, "bars")])
+def test_states_that_lie_nowhere_are_a_graph_or_bars(count, form):
+    P = np.roll(np.eye(count), 1, axis=1)[:, np.newaxis]
+    model = TabularMDP.from_matrices(P, costs=np.ones((count, 1)))
+    scene = scene_of(model, model)
+    assert scene.form == form
     assert not scene.is_map
-    np.testing.assert_array_equal(scene.index[scene.index != GAP], np.arange(7))
+    assert scene.num_states == count
     assert scene.name(3) == "state 3"
+    assert (scene.graph is not None) == (form == "graph")
+
+
+def test_names_that_lie_far_apart_are_no_map():
+    names = [(k, 7 * k % 5, 3 * k % 7, k % 2) for k in range(12)]
+    P = {name: {"on": [(1.0, names[(k + 1) % 12], -1.0, False)]} for k, name in enumerate(names)}
+    assert scene_of(P, as_model(P)).form == "graph"
+
+
+def test_taxi_is_drawn_in_slices_whose_states_say_where_they_are():
+    env, scene = _scene("Taxi-v4")
+    assert scene.is_map
+    assert scene.caption == "slices along passenger, to, in reading order"
+    row, column, passenger, destination = env.unwrapped.decode(123)
+    places = ["at R", "at G", "at Y", "at B", "in the taxi"]
+    assert scene.name(123) == (
+        f"column {column}, row {row}, passenger {places[passenger]}, to {'RGYB'[destination]}"
+    )

@@ -3,6 +3,8 @@
 import math
 import os
 import sys
+import threading
+import time
 from pathlib import Path
 
 import gymnasium as gym
@@ -13,10 +15,12 @@ import aggmaze
 import planners
 from aggmaze import keys
 from aggmaze.models.tabular import TabularMDP
+from aggmaze.rendering import window as windows
 from aggmaze.rendering.window import Key, Window
 from planners import cli
 from planners.result import Status
 from planners.watching import live
+from planners.watching.session import Session
 
 _OPTIONS = {"gamma": 0.95, "method": "adaptive_aggregation", "epsilon": 0.7, "num_iterations": 40}
 
@@ -345,6 +349,41 @@ def test_the_command_prints_the_result_of_a_closed_window(monkeypatch, capsys):
     assert code == 0
     assert "interrupted, the window was closed" in printed
     assert "bound        |V - V*| <= " in printed
+
+
+def _press_the_close_button(after):
+    """Send the open window what its close button sends, once a condition holds."""
+    import pygame
+
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        shown = [window._window for window in list(windows._open) if window.is_open]
+        if shown and after():
+            pygame.event.post(pygame.event.Event(pygame.WINDOWCLOSE, window=shown[0]))
+            return
+        time.sleep(0.01)
+
+
+def test_the_close_button_ends_the_command_which_prints_the_result(monkeypatch, capsys):
+    seen, see = [], Session._see
+    monkeypatch.setattr(
+        Session,
+        "_see",
+        lambda session, progress: seen.append(progress.iteration) or see(session, progress),
+    )
+    closer = threading.Thread(target=_press_the_close_button, args=(lambda: len(seen) >= 3,))
+    closer.start()
+    # Without the button it would take two minutes.
+    code = _command(
+        monkeypatch, "watch", "FrozenLake-v1", "--gamma", ".95", "--speed", "8",
+        "--epsilon", ".01", "--num-iterations", "1000",
+    )  # fmt: skip
+    closer.join()
+    printed = capsys.readouterr().out
+    assert code == 0
+    assert "interrupted, the window was closed" in printed
+    assert "bound        |V - V*| <= " in printed
+    assert 3 <= len(seen) < 1000
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 
 import planners
 from aggmaze import TabularMDP
+from planners.boards import planes_of
 from planners.plotting import Board, board_of
-from planners.plotting.boards import planes_of
 
 
 def board(source: Any) -> Board:
@@ -132,7 +132,7 @@ class TestPlanes:
             ((2, 0), k) for k in (0, 1, 2)
         ]
         (one,) = planes_of(found, (1, 2), along=(), through=(3, 0, 0))
-        assert one.title == "at axis 0 at 3"
+        assert one.title == "axis 0 at 3"
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -8,7 +8,6 @@ control in cells.  Other models have none, and are drawn as bars or as graphs.
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,14 +20,13 @@ from aggmaze.cells.discretize import Discretization
 from aggmaze.cells.interpolation import Corners
 from aggmaze.env_model import NoModelError
 from aggmaze.grid import Grid
-from aggmaze.layouts.layout import Layout, open_passages
+from aggmaze.layouts.layout import Layout
 from aggmaze.models.model import Model, with_table
 from aggmaze.models.moves import MoveMDP
 from aggmaze.names import cells_of_names
 from planners.adapters import as_model
+from planners.maps import MOST_POSITIONS, toy_map
 
-# Names that are farther apart than this are no map.
-_MOST_POSITIONS = 100_000
 # Beyond this many states nobody looks where actions lead.
 _MOST_TRIED = 200_000
 # An action that moves by less than this, on average, is not called a move.
@@ -55,7 +53,8 @@ class Board:
     states : ndarray of int, shape (P,), optional
         The state at each position, -1 where there is none; None where position s holds state s.
     axis_names : tuple of str, optional
-        What axes are called, with units; "axis 0 (cells)" and so on otherwise.
+        What axes are called, with units; otherwise "x (cells)" and "y (cells)", or "axis 0 (cells)"
+        and so on of more than two.
     origin, step : tuple of float, optional
         The number at the middle of the first position along each axis, and from one to the next.
     coordinates : dict of int to tuple of str
@@ -136,7 +135,9 @@ class Board:
 
     def axis_name(self, axis: int) -> str:
         """Return what an axis is called."""
-        return f"axis {axis} (cells)" if self.axis_names is None else self.axis_names[axis]
+        if self.axis_names is not None:
+            return self.axis_names[axis]
+        return f"{'xy'[axis]} (cells)" if self.grid.num_dims <= 2 else f"axis {axis} (cells)"
 
     def coordinate(self, axis: int, position: int) -> str:
         """Return where along an axis a position is, in words.
@@ -169,12 +170,14 @@ def model_of(source: Any) -> Model | None:
     return None if isinstance(source, Layout) else as_model(source)
 
 
-def board_of(source: Any) -> Board | None:
+def board_of(source: Any, model: Model | None = None) -> Board | None:
     """Return where the states of an environment, a model or a layout are drawn.
 
     Parameters
     ----------
     source : Layout, gymnasium.Env, Model, or what else `as_model` takes
+    model : Model, optional
+        What `as_model` makes of it, where that is at hand.
 
     Returns
     -------
@@ -193,19 +196,20 @@ def board_of(source: Any) -> Board | None:
             return _board_of_layout(inner.layout)
         if isinstance(getattr(inner, "cells", None), Cells):
             problem = getattr(inner, "_problem", None) or getattr(inner, "_physics", None)
-            board = _board_of_cells(inner.cells, problem, as_model(source))
+            model = as_model(source) if model is None else model
+            board = _board_of_cells(inner.cells, problem, model)
             names = tuple(inner.action_name(k) for k in range(len(board.action_names)))
             return replace(board, action_names=names)
         try:
-            model = as_model(source)
+            model = as_model(source) if model is None else model
         except NoModelError:
             return None
-        for way in (_frozen_lake, _taxi, _cliff):
+        for way in (_toy, _taxi):
             found = way(inner, model)
             if found is not None:
                 return found
         return _board_of_names(model)
-    return _board_of_names(as_model(source))
+    return _board_of_names(as_model(source) if model is None else model)
 
 
 def board_of_grid(grid: Grid, **known: Any) -> Board:
@@ -278,94 +282,23 @@ def _action_names(model: Model) -> tuple[str, ...]:
     return tuple(str(name) for name in (names or range(model.num_actions)))
 
 
-def _rows_from_above(
-    shape: tuple[int, int], model: Model, table: Any, signs: dict[str, NDArray[np.bool_]]
-) -> Board:
-    """Return the board of a grid that counts its rows from above, as Gymnasium's do.
-
-    Parameters
-    ----------
-    shape : pair of int
-        Rows and columns; states go along the rows.
-    model : Model
-    table : mapping
-        The ``P`` of the environment.
-    signs : dict of str to ndarray of bool, shape (rows, columns)
-        What marks which cells.
-    """
-    rows, columns = shape
-    grid = Grid((columns, rows))
-    x, y = grid.coords(np.arange(grid.num_states)).T
-    states = (rows - 1 - y) * columns + x
-    ended = np.asarray(model.terminal)[: rows * columns] | _ended(table, rows * columns)
-    if "G" not in signs:
-        signs = {"G": ended, **signs}
-    code = np.zeros(grid.num_states, dtype=np.uint32)
-    for sign, where in signs.items():
-        code[where.reshape(-1)[states]] = ord(sign)
-    ends = ended[states]
-    layout = None
-    if ends.any():
-        goals = np.flatnonzero(ends & (code == ord("G")))
-        untrod = code == ord("C")
-        layout = Layout(
-            grid,
-            open_passages(grid),
-            goal=int(goals[0] if len(goals) else np.argmax(ends)),
-            ends=ends,
-            signs=code,
-            untrod=untrod & ~ends if untrod.any() else None,
-        )
+def _toy(env: Any, model: Model) -> Board | None:
+    """Return the board of a grid that counts its rows from above, as Gymnasium's do."""
+    found = toy_map(env, np.asarray(model.terminal))
+    if found is None or found.grid.num_states != model.num_listed_states:
+        return None
+    rows = found.grid.shape[1]
     board = _board(
-        grid,
+        found.grid,
         model.num_listed_states,
-        layout=layout,
-        states=states,
-        axis_names=("column", "row"),
+        layout=found.layout,
+        states=found.states,
+        axis_names=found.axis_names,
         origin=(0.0, float(rows - 1)),
         step=(1.0, -1.0),
         action_names=_action_names(model),
     )
     return _with_directions(board, model)
-
-
-def _frozen_lake(env: Any, model: Model) -> Board | None:
-    """Return the board of an environment with a map ``desc`` of a letter a state."""
-    letters = np.asarray(getattr(env, "desc", None))
-    if letters.ndim != 2 or letters.size != model.num_listed_states:
-        return None
-    letters = letters.astype(str)
-    shape = (letters.shape[0], letters.shape[1])
-    return _rows_from_above(shape, model, env.P, {sign: letters == sign for sign in "SGHC"})
-
-
-def _cliff(env: Any, model: Model) -> Board | None:
-    """Return the board of an environment with a ``shape`` of rows and columns, as CliffWalking."""
-    shape = getattr(env, "shape", None)
-    if not (isinstance(shape, tuple) and len(shape) == 2):
-        return None
-    if math.prod(shape) != model.num_listed_states:
-        return None
-    rows, columns = int(shape[0]), int(shape[1])
-    signs: dict[str, NDArray[np.bool_]] = {}
-    fall = np.asarray(getattr(env, "_cliff", False))
-    if fall.shape == (rows, columns):
-        signs["C"] = fall.astype(bool)
-    initial = np.asarray(model.initial)[: rows * columns].reshape(rows, columns)
-    if np.count_nonzero(initial) == 1:
-        signs["S"] = initial > 0
-    return _rows_from_above((rows, columns), model, env.P, signs)
-
-
-def _ended(table: Any, count: int) -> NDArray[np.bool_]:
-    """Return in which states a step of a Gymnasium ``P`` may end an episode, shape (S,)."""
-    ended = np.zeros(count, dtype=bool)
-    for state in range(count):
-        for outcomes in dict(table[state]).values():
-            for chance, following, _, terminated in outcomes:
-                if terminated and chance > 0:
-                    ended[following] = True
-    return ended
 
 
 def _taxi(env: Any, model: Model) -> Board | None:
@@ -408,7 +341,7 @@ def _taxi(env: Any, model: Model) -> Board | None:
 
 def _board_of_names(model: Model) -> Board | None:
     """Return the board of a model whose states are named by integers, two or more; else None."""
-    cells = cells_of_names(model.state_names, _MOST_POSITIONS)
+    cells = cells_of_names(model.state_names, MOST_POSITIONS)
     if cells is None:
         return None
     low = cells.min(axis=0)
@@ -522,7 +455,8 @@ def planes_of(
         cut = ", ".join(
             board.coordinate(axis, int(point[axis])) for axis in range(dims) if axis not in plane
         )
-        return [Plane((plane[0], plane[-1]), point, cut if board.coordinates else f"at {cut}")]
+        says_at = board.coordinates or board.axis_names is None
+        return [Plane((plane[0], plane[-1]), point, cut if says_at else f"at {cut}")]
     places: list[list[int]] = []
     for axis in chosen:
         count = board.grid.shape[axis]

@@ -1,0 +1,96 @@
+"""How far something long is, told to who listens.
+
+Between a command and the loop that knows how far it is may stand `gymnasium.make`, or a reader
+whose keywords are what users may ask of it: so the loop reports to whoever listens in its thread,
+and to nobody otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import IO
+
+#: Takes what is done, of how much, and what is counted, in the plural.
+Listener = Callable[[int, int, str], object]
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_MEGABYTE = 10**6
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Let a function hear what is reported in the block, by this thread.
+
+    Parameters
+    ----------
+    listener : callable
+        Called often: it must be quick.
+    """
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def report(done: int, total: int, unit: str) -> None:
+    """Tell how much is done.
+
+    Parameters
+    ----------
+    done, total : int
+        Of the units.
+    unit : str
+        What is counted, in the plural.
+    """
+    listener = _listener.get()
+    if listener is not None:
+        listener(done, total, unit)
+
+
+def report_bytes(done: int, total: int) -> None:
+    """Tell how many bytes are done.
+
+    Parameters
+    ----------
+    done, total : int
+    """
+    # Heads and frames of files are in no sum.
+    report(min(done, total) // _MEGABYTE, -(-total // _MEGABYTE), "MB")
+
+
+class Counted:
+    """A binary file that reports how much of a number of bytes went through it.
+
+    Parameters
+    ----------
+    file : binary file
+        Read from, or written to.
+    total : int
+        Bytes, of this file and those before it.
+    before : int
+        Of them, those that went through others.
+    """
+
+    def __init__(self, file: IO[bytes], total: int, before: int = 0) -> None:
+        self._file, self._total = file, total
+        #: Bytes that went through this file and those before it.
+        self.done = before
+
+    def write(self, data: bytes) -> int:
+        """Write bytes, as the file does."""
+        count = self._file.write(data)
+        self._passed(len(data))
+        return count
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, as the file does."""
+        data = self._file.read(size)
+        self._passed(len(data))
+        return data
+
+    def _passed(self, count: int) -> None:
+        self.done += count
+        report_bytes(self.done, self._total)
