@@ -88,9 +88,10 @@ def write_folder(
     def prepare() -> None:
         check_folder(folder)
         folder.mkdir(exist_ok=True)
-        own = (f"{name}.npy" for name in (*by_state, *whole))
-        for name in (_HEAD, *own):
-            (folder / name).unlink(missing_ok=True)
+        # Those of the result that is replaced, and what was left of one that was not finished.
+        names = {*by_state, *whole, *_listed(folder)}
+        for entry in (_HEAD, *(f"{name}.npy" for name in names)):
+            (folder / entry).unlink(missing_ok=True)
         sync_folder(folder)
         for name, array in by_state.items():
             reserve(folder / f"{name}.npy", array.dtype, (share.num_states,))
@@ -118,6 +119,16 @@ def write_folder(
 
 def _entry(array: NDArray[Any], shape: tuple[int, ...], sums: Sums) -> dict[str, Any]:
     return {"dtype": array.dtype.str, "shape": list(shape), "sums": sums}
+
+
+def _listed(folder: Path) -> list[str]:
+    """Return the names of the arrays of the result that a folder holds."""
+    try:
+        head = json.loads((folder / _HEAD).read_text(encoding="utf-8"))
+        files = dict(head["files"]) if head["format"] == _FORMAT else {}
+    except DAMAGED:
+        return []
+    return [name for name in files if Path(name).name == name]
 
 
 class ResultFolder:

@@ -95,6 +95,7 @@ def objects() -> list[Any]:
     made: list[Any] = [
         MODEL,
         MODEL.rows(0, 1000),
+        aggmaze.as_row_model(MODEL).moves(0, 1000),
         planners.as_model(LAKE),
         aggmaze.EventMDP(2, 1, lambda s, a, e: e, [0.5, 0.5], lambda s, a: 1.0),
         aggmaze.EventStage(2, lambda point, event: event, [0.5, 0.5]),
@@ -126,8 +127,9 @@ def test_public_objects_take_a_line_or_three() -> None:
         shown = repr(value)
         assert shown.count("\n") < 3, type(value)
         assert len(shown) < 300, type(value)
-    # Whatever holds arrays is among them.  Arrival and Rollouts have tests beside their own.
-    kinds = {type(value) for value in made} | {planners.Arrival, planners.Rollouts}
+    # Whatever holds arrays is among them, but for what has a test of it beside its own.
+    beside = {planners.Arrival, planners.PartResult, planners.Rollouts}
+    kinds = {type(value) for value in made} | beside
     assert Rows in kinds
     for package in (aggmaze, planners):
         for name in package.__all__:

@@ -23,6 +23,7 @@ from aggmaze.models.events import EventMDP
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.rows import Rows
 from aggmaze.models.tabular import TabularMDP
+from aggmaze.summary import in_one_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,8 @@ class MoveBlock:
     def __post_init__(self) -> None:
         lock(self.successors)
         lock(self.costs)
+
+    __repr__ = in_one_line
 
 
 class MoveRowModel(Protocol):
