@@ -27,7 +27,7 @@ from planners.objectives.finite_horizon import solve_finite_horizon
 from planners.objectives.request import AUTO, DEFAULT_TOL, Request, check_limits
 from planners.objectives.total_cost import solve_total_cost
 from planners.record import Callback
-from planners.result import SolveResult
+from planners.result import KEYBOARD, SolveResult, Status
 
 if TYPE_CHECKING:
     from planners.distributed.result import PartResult
@@ -37,7 +37,7 @@ __all__ = ["AUTO", "DEFAULT_TOL", "METHODS", "Method", "check_limits", "check_me
 #: Where a model is solved: in this process, or in all that ``mpiexec`` started.
 LOCAL, PETSC = "local", "petsc"
 
-_ANSWERS: dict[type, Callable[[Any, Any, Request], SolveResult]] = {
+_ANSWERS: dict[type, Callable[[Any, Any, Request], Any]] = {
     Discounted: solve_discounted,
     TotalCost: solve_total_cost,
     FiniteHorizon: solve_finite_horizon,
@@ -210,14 +210,21 @@ def solve(
     )
     if request.checkpoint is not None and not isinstance(asked, Discounted):
         raise ValueError(f"checkpoint is for discounted costs, and {asked} is asked for")
+    answer = _ANSWERS[type(asked)]
     if engine == PETSC and isinstance(asked, Discounted):
         # PETSc and MPI are for those who ask for them.
         from planners.distributed.discounted import solve_in_parts
 
-        result: Any = solve_in_parts(model_or_env, asked, request)
-    else:
-        result = _ANSWERS[type(asked)](model_or_env, asked, request)
-    return replace(result, layout=map_of(model_or_env))
+        answer = solve_in_parts
+    result: Any = None
+    try:
+        result = answer(model_or_env, asked, request)
+        return replace(result, layout=map_of(model_or_env))
+    except KeyboardInterrupt:
+        if result is None:
+            raise
+        # What was found is not lost for its map.
+        return replace(result, status=Status.INTERRUPTED, message=KEYBOARD)
 
 
 def check_engine(engine: str | None, objective: Objective) -> None:
