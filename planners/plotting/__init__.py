@@ -41,20 +41,14 @@ from planners.boards import Board, board_of
 from planners.plotting.canvas import check_matplotlib, figure_format, figure_of, save_figure
 from planners.plotting.convergence import ErrorTrace, plot_convergence
 from planners.plotting.edges import region_borders
-from planners.plotting.models import plot_graph
+from planners.plotting.graph import plot_graph
+from planners.plotting.megastates import plot_megastates
+from planners.plotting.occupancy import plot_occupancy
 from planners.plotting.overview import plot_result
-from planners.plotting.pictures import (
-    action_gaps,
-    plot_action_gaps,
-    plot_megastates,
-    plot_occupancy,
-    plot_path,
-    plot_plan,
-    plot_policy,
-    plot_q_values,
-    plot_slices,
-    plot_values,
-)
+from planners.plotting.policies import plot_path, plot_policy
+from planners.plotting.q_values import action_gaps, plot_action_gaps, plot_q_values
+from planners.plotting.slices import plot_slices
+from planners.plotting.values import plot_plan, plot_values
 
 __all__ = [
     "Board",

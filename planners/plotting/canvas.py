@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import sys
-import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +33,7 @@ from aggmaze.rendering.colors import (
     WALL,
     hex_color,
 )
+from planners.plotting.words import fitted, told_apart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -271,7 +271,7 @@ def add_colorbar(
     norm = mappable.norm
     if scale == "rank" and type(norm).__name__ == "RankNorm":
         ticks = np.unique(norm.inverse(np.linspace(0.0, 1.0, 7)))
-        words = _told_apart(ticks)
+        words = told_apart(ticks)
         # What is the same in 10 digits is one tick, the first.
         kept = [k for k, word in enumerate(words) if word not in words[:k]]
         bar.set_ticks(ticks[kept], labels=[words[k] for k in kept])
@@ -290,42 +290,6 @@ def label_bar(bar: Any, label: str) -> None:
     size = 10 * max(1.0, height / 7)
     bar.set_label(fitted(label, 0.8 * height, size), fontsize=size)
     bar.ax.tick_params(labelsize=size)
-
-
-def in_digits(number: float, digits: int = 3) -> str:
-    """Return a number in a few digits, and from a thousand to a million in whole ones.
-
-    Parameters
-    ----------
-    number : float
-    digits : int
-    """
-    words = f"{number + 0.0:.{digits}g}"
-    if 1000 <= abs(float(words)) < 1e6:
-        return f"{number:,.{max(0, digits - 4)}f}"
-    return words
-
-
-def _told_apart(numbers: NDArray[np.float64]) -> list[str]:
-    """Return numbers in as many digits, up to 10, as it takes to tell each from the next."""
-    for digits in range(3, 11):
-        words = [in_digits(number, digits) for number in numbers]
-        if len({*words}) == len(words):
-            break
-    return words
-
-
-def fitted(text: str, inches: float, size: float = 10.0) -> str:
-    """Break a text into lines that fit a length.
-
-    Parameters
-    ----------
-    text : str
-    inches : float
-    size : float
-        Of the font, in points.
-    """
-    return textwrap.fill(text, max(16, int(inches * 72 / (0.53 * size))))
 
 
 def seamed(width: float, opacity: float = 1.0) -> list[Any]:
@@ -356,3 +320,27 @@ def set_title(ax: Axes, title: str | None, size: float = 11.0) -> None:
         width = ax.get_window_extent().width / figure_of(ax).dpi
         lines = [fitted(line, max(1.1 * width, 2.0), size) for line in title.splitlines()]
         ax.set_title("\n".join(lines), fontsize=size)
+
+
+def add_lines(
+    ax: Axes, lines: NDArray[np.float64], color: str, width: float, zorder: float
+) -> None:
+    """Draw many lines at once.
+
+    Parameters
+    ----------
+    ax : Axes
+    lines : ndarray of float, shape (N, 2, 2)
+        Both ends of each, x before y.
+    color : str
+    width : float
+        Points.
+    zorder : float
+    """
+    from matplotlib.collections import LineCollection
+
+    ax.add_collection(
+        LineCollection(
+            list(lines), colors=color, linewidths=width, capstyle="projecting", zorder=zorder
+        )
+    )

@@ -16,18 +16,14 @@ from planners.graphs import MOST_NODES
 from planners.objective import AverageCost, FiniteHorizon
 from planners.plotting.canvas import check_matplotlib
 from planners.plotting.convergence import plot_convergence
-from planners.plotting.models import plot_graph
-from planners.plotting.pictures import (
-    plot_action_gaps,
-    plot_megastates,
-    plot_occupancy,
-    plot_path,
-    plot_policy,
-    plot_q_values,
-    plot_slices,
-    plot_values,
-)
+from planners.plotting.graph import plot_graph
+from planners.plotting.megastates import plot_megastates
+from planners.plotting.occupancy import plot_occupancy
+from planners.plotting.policies import plot_path, plot_policy
+from planners.plotting.q_values import plot_action_gaps, plot_q_values
+from planners.plotting.slices import plot_slices
 from planners.plotting.thinned import plot_thinned
+from planners.plotting.values import plot_values
 from planners.policies import greedy_path, q_values
 from planners.result import SolveResult
 

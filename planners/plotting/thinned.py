@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from aggmaze.checks import check_choice
 from aggmaze.grid import Grid
 from planners.boards import Board, board_of_grid
-from planners.plotting.pictures import plot_policy, plot_values
+from planners.plotting.policies import plot_policy
+from planners.plotting.values import plot_values
 from planners.result import SolveResult
 
 #: Points along each axis of a map at most.

@@ -1,14 +1,13 @@
-"""Models whose states are nowhere: a bar a state, or a graph of where actions lead."""
+"""Small models as graphs of where actions lead."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aggmaze.models.model import Model, with_table
+from aggmaze.models.model import with_table
 from aggmaze.models.moves import MoveMDP
 from planners.adapters import as_model
 from planners.graphs import MOST_NODES, columns_of
@@ -18,102 +17,22 @@ from planners.plotting.canvas import (
     add_colorbar,
     as_values,
     figure_of,
-    fitted,
     new_figure,
     norm_of,
     seamed,
     sequential,
     set_title,
 )
+from planners.plotting.given import policy_of_model
+from planners.plotting.words import COST, RETURN, fitted, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_TICKS = 40
-_MOST_LETTERS = 16
-# Bars are drawn up to this many states; beyond, a band with the least and the greatest of each
-# group of neighbours, of which there are as many as pixels.
-_MOST_BARS = 400
-_MOST_POINTS = 2000
 # Chances below this have no arrow.
 _LEAST_CHANCE = 0.02
-# Seen on white and on black: bars, and the arrows of what a policy leaves out.
-_BARS, _OTHER_ARROWS = "#3b7dd8", "#8a9099"
-#: What values are, unless that is said.
-COST, RETURN = "cost-to-go (unit of costs)", "return (unit of rewards)"
-
-
-def short(name: Hashable) -> str:
-    """Return a name as a picture has room for it, free of matplotlib's signs for formulas."""
-    text = str(name)
-    text = text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
-    return text.replace("$", r"\$")
-
-
-def draw_bars(
-    model: Model,
-    values: NDArray[np.float64],
-    signs: list[str] | None,
-    ax: Axes | None,
-    title: str | None,
-    label: str,
-    colors: Any = _BARS,
-) -> Axes:
-    """Draw a bar for each state, in their order; of many states the range of neighbours.
-
-    Parameters
-    ----------
-    model : Model
-        Its names are written where there is room.
-    values : ndarray of float, shape (S,)
-    signs : list of str, optional
-        What is written above the bars.
-    ax : Axes, optional
-    title : str, optional
-    label : str
-        What the values are.
-    colors : colour, or one a state
-    """
-    from matplotlib import rcParams
-
-    count = len(values)
-    if ax is None:
-        ax = new_figure(min(12.0, max(4.6, 0.4 * count + 1.2)), 3.6).add_subplot()
-    finite = np.where(np.isfinite(values), values, np.nan)
-    if count <= _MOST_BARS:
-        bars = ax.bar(np.arange(count), finite, color=colors, width=0.8 if count < 200 else 1.0)
-    else:
-        _draw_band(ax, finite)
-    if count <= MOST_TICKS:
-        names = model.state_names or tuple(range(count))
-        slanted = max(len(short(name)) for name in names) * count > 60
-        ax.set_xticks(
-            range(count),
-            [short(name) for name in names],
-            rotation=45 if slanted else 0,
-            ha="right" if slanted else "center",
-        )
-        if signs is not None:
-            ax.bar_label(bars, labels=signs, padding=2, fontsize=8)
-    else:
-        ax.xaxis.set_major_formatter("{x:,.0f}")
-    ax.axhline(0.0, color=rcParams["axes.edgecolor"], linewidth=0.8)
-    ax.set_xlabel("state")
-    ax.set_ylabel(label)
-    ax.margins(x=0.01, y=0.14)
-    set_title(ax, title)
-    return ax
-
-
-def _draw_band(ax: Axes, values: NDArray[np.float64]) -> None:
-    """Draw the range of the values of neighbouring states, and their mean."""
-    groups = np.array_split(np.arange(len(values)), min(_MOST_POINTS, len(values)))
-    starts = np.array([group[0] for group in groups])
-    low = np.fmin.reduceat(values, starts)
-    high = np.fmax.reduceat(values, starts)
-    if len(values) > _MOST_POINTS:
-        ax.fill_between(starts, low, high, step="post", color=_BARS, alpha=0.45, linewidth=0)
-    ax.plot(starts, (low + high) / 2, drawstyle="steps-post", color=_BARS, linewidth=0.9)
+# Of what a policy leaves out: seen on white and on black.
+_OTHER_ARROWS = "#8a9099"
 
 
 def plot_graph(
@@ -167,7 +86,7 @@ def plot_graph(
         array = -array
     if label is None:
         label = RETURN if returns else COST
-    actions = check_policy(policy, model)
+    actions = policy_of_model(policy, model)
     columns, points = columns_of(model)
     if ax is None:
         tallest = 4 if len(columns) < 2 else max(len(column) for column in columns)
@@ -234,29 +153,3 @@ def plot_graph(
     add_colorbar(nodes, [ax], label, scale="linear")
     set_title(ax, title)
     return ax
-
-
-def check_policy(policy: Any, model: Model) -> NDArray[np.int64] | None:
-    """Return the actions of a policy, one a listed state.
-
-    Parameters
-    ----------
-    policy : array_like of int, shape (S,), or None
-    model : Model
-
-    Raises
-    ------
-    ValueError
-        If the shape is another, or an action does not exist.
-    """
-    if policy is None:
-        return None
-    array = np.asarray(policy)
-    count = model.num_listed_states
-    if array.shape != (count,):
-        raise ValueError(f"policy must have shape ({count},), got {array.shape}")
-    if not np.issubdtype(array.dtype, np.integer) or not (
-        array.min() >= 0 and array.max() < model.num_actions
-    ):
-        raise ValueError(f"policy must hold actions in [0, {model.num_actions})")
-    return array.astype(np.int64)

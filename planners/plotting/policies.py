@@ -1,0 +1,185 @@
+"""Policies as arrows or colours, and the paths that they take."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from planners.boards import Board, board_of, model_of, planes_of
+from planners.plotting.canvas import (
+    CURVES,
+    PATH_COLOR,
+    WALL_COLOR,
+    new_figure,
+    sequential,
+    set_title,
+)
+from planners.plotting.cells import colour_cells, colour_floor
+from planners.plotting.given import one_axes, path_of_board, policy_of_board, policy_of_model
+from planners.plotting.layouts import draw_layout
+from planners.plotting.moves import draw_arrows, draw_path
+from planners.plotting.panels import MOST_ARROWS, Panels
+from planners.plotting.words import short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    Drawn = Axes | NDArray[np.object_]
+
+# Beyond so many states actions are drawn as pixels.
+_MOST_DISCS = 400
+
+
+def plot_policy(
+    source: Any,
+    policy: ArrayLike,
+    path: ArrayLike | None = None,
+    *,
+    ax: Axes | Iterable[Axes] | None = None,
+    title: str | None = None,
+    axes: tuple[int, int] | None = None,
+    along: int | tuple[int, ...] | None = None,
+    through: tuple[int, ...] | None = None,
+) -> Drawn:
+    """Draw a policy: as arrows up to 40 cells a side, beyond and in cells as colours with a key.
+
+    Parameters
+    ----------
+    source : Layout, gymnasium.Env, Model, or what else `planners.as_model` takes
+    policy : array_like of int, shape (S,), or of float, shape (S, A)
+        Actions, or the probability of each action; of the latter the likeliest has the colour.
+    path : array_like of int, optional
+        States in order.
+    ax, title, axes, along, through
+        As for `plot_values`.
+
+    Returns
+    -------
+    Axes, or ndarray of Axes
+
+    Raises
+    ------
+    ValueError
+        If the shape is another, or an action does not exist.
+    """
+    board = board_of(source)
+    if board is None:
+        model = model_of(source)
+        assert model is not None
+        actions = policy_of_model(policy, model)
+        assert actions is not None
+        one = one_axes(ax)
+        if one is None:
+            one = new_figure(min(12.0, max(4.0, 0.3 * len(actions) + 2)), 2.8).add_subplot()
+        one.plot(actions, "o" if len(actions) <= _MOST_DISCS else ",", color=CURVES[0])
+        names: Any = model.action_names or range(model.num_actions)
+        one.set_yticks(range(model.num_actions), [short(name) for name in names])
+        one.set(xlabel="state", ylabel="action")
+        one.margins(y=0.15)
+        set_title(one, title)
+        return one
+    chosen = policy_of_board(policy, board)
+    assert chosen is not None
+    panels = Panels(board, planes_of(board, axes, along, through), ax, title)
+    if board.directions is not None and max(panels.nx, panels.ny) <= MOST_ARROWS:
+        colour_floor(panels)
+        draw_layout(panels)
+        if path is not None:
+            draw_path(panels, path_of_board(path, board))
+        draw_arrows(panels, chosen)
+        return panels.result()
+    from matplotlib.colors import ListedColormap, Normalize
+
+    actions = chosen if chosen.ndim == 1 else chosen.argmax(axis=1)
+    laid = np.where(board.acting(), board.lay(actions, 0), np.nan)
+    colors = _action_colors(board)
+    cmap = ListedColormap(colors).with_extremes(bad=WALL_COLOR)
+    colour_cells(panels, laid, cmap, Normalize(-0.5, len(colors) - 0.5), borders=False)
+    draw_layout(panels, contours=False)
+    if path is not None:
+        draw_path(panels, path_of_board(path, board), color="black")
+    _add_key(panels, {name: colors[a] for a, name in enumerate(board.action_names)})
+    return panels.result()
+
+
+def _action_colors(board: Board) -> list[str]:
+    """Return a colour an action: Paul Tol's bright ones, or of many a sequence."""
+    from matplotlib.colors import to_hex
+
+    count = max(len(board.action_names), 1)
+    if count <= len(CURVES):
+        return list(CURVES[:count])
+    return [to_hex(color) for color in sequential()(np.linspace(0, 1, count))]
+
+
+def _add_key(panels: Panels, colors: Mapping[str, str]) -> None:
+    from matplotlib.patches import Patch
+
+    patches = [Patch(color=color, label=name) for name, color in colors.items()]
+    panels.axes[-1].legend(
+        handles=patches,
+        title="action",
+        loc="upper left",
+        bbox_to_anchor=(1.02, 1.0),
+        borderaxespad=0.0,
+        frameon=False,
+        fontsize=10 * panels.zoom,
+        title_fontsize=10 * panels.zoom,
+    )
+
+
+def plot_path(
+    source: Any,
+    paths: ArrayLike | Mapping[str, ArrayLike],
+    *,
+    ax: Axes | Iterable[Axes] | None = None,
+    title: str | None = None,
+    axes: tuple[int, int] | None = None,
+    along: int | tuple[int, ...] | None = None,
+    through: tuple[int, ...] | None = None,
+) -> Drawn:
+    """Draw where one goes: one path, or several with a key.
+
+    Parameters
+    ----------
+    source : Layout, gymnasium.Env, or Model that has a map
+    paths : array_like of int, or mapping of str to such arrays
+        States in order, as `planners.policies.greedy_path` returns them; several with their names.
+    ax, title, axes, along, through
+        As for `plot_values`.
+
+    Returns
+    -------
+    Axes, or ndarray of Axes
+
+    Raises
+    ------
+    ValueError
+        If states are nowhere, or a path holds something else than states.
+    """
+    board = board_of(source)
+    if board is None:
+        raise ValueError("a path is drawn on a map, and the states of this model are on none")
+    named: Any = paths if isinstance(paths, Mapping) else {"": paths}
+    panels = Panels(board, planes_of(board, axes, along, through), ax, title)
+    colour_floor(panels)
+    draw_layout(panels)
+    colors = itertools.cycle(CURVES if isinstance(paths, Mapping) else (PATH_COLOR,))
+    for (name, path), color in zip(named.items(), colors, strict=False):
+        found = path_of_board(path, board)
+        steps = len(found) - 1
+        label = f"{name}: {steps:,} steps" if name else None
+        draw_path(panels, found, color=color, label=label)
+    if isinstance(paths, Mapping) and named:
+        panels.axes[0].legend(
+            loc="upper left",
+            bbox_to_anchor=(1.02, 1.0),
+            borderaxespad=0.0,
+            frameon=False,
+            fontsize=10 * panels.zoom,
+        )
+    return panels.result()
