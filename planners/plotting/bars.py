@@ -53,6 +53,10 @@ def draw_bars(
     if ax is None:
         ax = new_figure(min(12.0, max(4.6, 0.4 * count + 1.2)), 3.6).add_subplot()
     finite = np.where(np.isfinite(values), values, np.nan)
+    kinds = {"without limit": np.isinf(values), "no number": np.isnan(values)}
+    notes = [words for words, which in kinds.items() if which.any()]
+    if notes:
+        label = f"{label}\n(no bar: {' or '.join(notes)})"
     if count <= _MOST_BARS:
         bars = ax.bar(np.arange(count), finite, color=colors, width=0.8 if count < 200 else 1.0)
     else:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from aggmaze.checks import check_choice
 from aggmaze.files import atomic_file
@@ -171,31 +171,6 @@ def sequential(*, low_is_light: bool = True) -> Colormap:
     return colours.with_extremes(bad=WALL_COLOR, over=BEYOND, under=BEYOND)
 
 
-def as_values(name: str, values: ArrayLike, count: int, what: str) -> NDArray[np.float64]:
-    """Return one number a state.
-
-    Parameters
-    ----------
-    name : str
-        What errors call it.
-    values : array_like, shape (S,)
-    count : int
-        S.
-    what : str
-        Such as ``"a state"``.
-
-    Raises
-    ------
-    ValueError
-        If the shape is another.
-    """
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != (count,):
-        hint = "; of a finite horizon draw one step, values[t]" if array.ndim == 2 else ""
-        raise ValueError(f"{name} must have shape ({count},), one {what}, got {array.shape}{hint}")
-    return array
-
-
 def norm_of(shown: NDArray[np.float64], scale: str) -> Normalize:
     """Return how numbers become places along a scale of colours.
 
@@ -250,6 +225,44 @@ def _rank_norm(finite: NDArray[np.float64]) -> Normalize:
     return RankNorm(float(knots[0]), float(knots[-1]))
 
 
+def placed(
+    numbers: NDArray[np.float64], missing: NDArray[np.bool_], norm: Normalize, scale: str
+) -> tuple[NDArray[np.float64], str, bool]:
+    """Return numbers such that those which have no place along a scale get the grey beyond it.
+
+    Parameters
+    ----------
+    numbers : ndarray of float
+    missing : ndarray of bool
+        Which are not looked at, such as those of walls.
+    norm : matplotlib.colors.Normalize
+    scale : str
+        One of `SCALES`.
+
+    Returns
+    -------
+    placed : ndarray of float
+    note : str
+        What a label adds on what is grey, "" where nothing is.
+    infinite : bool
+        Whether any is infinite.
+    """
+    assert norm.vmin is not None
+    assert norm.vmax is not None
+    kinds = {
+        "without limit": np.isinf(numbers),
+        "no number": np.isnan(numbers),
+        "0 or less": (numbers <= 0) & np.isfinite(numbers) if scale == "log" else False,
+    }
+    found = {words: which & ~missing for words, which in kinds.items()}
+    notes = [words for words, which in found.items() if which.any()]
+    # Matplotlib would take them for missing, as walls are.
+    beyond = norm.vmax + max(1.0, abs(norm.vmax), abs(norm.vmin))
+    grey = np.logical_or.reduce(list(found.values()))
+    note = f" (grey: {' or '.join(notes)})" if notes else ""
+    return np.where(grey, beyond, numbers), note, "without limit" in notes
+
+
 def add_colorbar(
     mappable: Any, axes: list[Axes], label: str, *, scale: str, extend: str = "neither"
 ) -> Any:
@@ -262,7 +275,7 @@ def add_colorbar(
     label : str
     scale : str
         One of `SCALES`.
-    extend : {"neither", "max"}
+    extend : {"neither", "min", "max"}
         Whether there is a colour for what is beyond.
     """
     figure: Any = axes[0].figure

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.checks import check_choice
+from planners.distributed.result import PartResult
 from planners.plotting.canvas import CURVES, new_figure, set_title
+from planners.plotting.given import one_axes
 from planners.record import Progress
 from planners.result import SolveResult
 
@@ -115,7 +117,7 @@ def plot_convergence(
     Parameters
     ----------
     results : SolveResult, mapping of str to SolveResult, or iterable of SolveResult
-        With the names of a mapping, else of the methods.
+        With the names of a mapping, else of the methods.  A `PartResult` will do.
     against : {"updates", "sweeps", "seconds", "iterations"}
         What goes to the right.
     show : str or sequence of str, optional
@@ -141,6 +143,9 @@ def plot_convergence(
     check_choice("against", against, AGAINST)
     named = _named(results)
     traces = dict(errors or {})
+    for name, trace in traces.items():
+        if not isinstance(trace, ErrorTrace):
+            raise TypeError(f"errors[{name!r}] must be an ErrorTrace, got {type(trace).__name__}")
     unknown = [name for name in traces if name not in named]
     if unknown:
         raise ValueError(
@@ -151,6 +156,7 @@ def plot_convergence(
         wanted = (show,) if isinstance(show, str) else tuple(show)
         for each in wanted:
             check_choice("show", each, SHOWN)
+    ax = one_axes(ax)
     if ax is None:
         ax = new_figure(6.4, 4.2).add_subplot()
     drawn: set[str] = set()
@@ -190,10 +196,12 @@ def plot_convergence(
     return ax
 
 
-def _named(results: Any) -> dict[str, SolveResult]:
+def _named(results: Any) -> dict[str, SolveResult | PartResult]:
     """Return results by their names, those of the methods where there are no others."""
-    if isinstance(results, SolveResult):
+    if isinstance(results, SolveResult | PartResult):
         results = [results]
+    elif not isinstance(results, Iterable):
+        raise TypeError(f"results must be SolveResults, got {type(results).__name__}")
     if isinstance(results, Mapping):
         named = dict(results)
     else:
@@ -208,16 +216,22 @@ def _named(results: Any) -> dict[str, SolveResult]:
     if not named:
         raise ValueError("results must hold at least one")
     for name, result in named.items():
-        if not isinstance(result, SolveResult):
-            raise TypeError(f"results[{name!r}] must be a SolveResult, got {type(result).__name__}")
+        if not isinstance(result, SolveResult | PartResult):
+            kind = type(result).__name__
+            raise TypeError(f"results[{name!r}] must be a SolveResult, got {kind}")
     return named
 
 
 def _curves(
-    result: SolveResult, trace: ErrorTrace | None, against: str, wanted: tuple[str, ...] | None
+    result: SolveResult | PartResult,
+    trace: ErrorTrace | None,
+    against: str,
+    wanted: tuple[str, ...] | None,
 ) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Return the curves of a run: where they have a number above 0."""
-    history, count = result.history, result.values.shape[-1]
+    history = result.history
+    whole = isinstance(result, SolveResult)
+    count = result.values.shape[-1] if whole else result.num_states
     found: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
     if trace is not None and (wanted is None or "error" in wanted):
         found["error"] = _noted(trace, trace.error, against, count)

@@ -15,15 +15,15 @@ from planners.plotting.canvas import (
     INK_COLOR,
     PATH_COLOR,
     add_colorbar,
-    as_values,
     figure_of,
     new_figure,
     norm_of,
+    placed,
     seamed,
     sequential,
     set_title,
 )
-from planners.plotting.given import policy_of_model
+from planners.plotting.given import as_policy, as_values, one_axes
 from planners.plotting.words import COST, RETURN, fitted, short
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _OTHER_ARROWS = "#8a9099"
 def plot_graph(
     source: Any,
     values: ArrayLike,
-    policy: NDArray[np.int64] | None = None,
+    policy: ArrayLike | None = None,
     *,
     ax: Axes | None = None,
     title: str | None = None,
@@ -54,7 +54,7 @@ def plot_graph(
     ----------
     source : Model, gymnasium.Env, or what else `planners.as_model` takes
     values : array_like of float, shape (S,)
-    policy : ndarray of int, shape (S,), optional
+    policy : array_like of int, shape (S,), or of float, shape (S, A), optional
     ax : Axes, optional
         Where to draw; a new figure by default.
     title : str, optional
@@ -86,7 +86,10 @@ def plot_graph(
         array = -array
     if label is None:
         label = RETURN if returns else COST
-    actions = policy_of_model(policy, model)
+    chances = np.zeros((count, model.num_actions))
+    if policy is not None:
+        chances = _chances(as_policy(policy, count, model.num_actions), model.num_actions)
+    ax = one_axes(ax)
     columns, points = columns_of(model)
     if ax is None:
         tallest = 4 if len(columns) < 2 else max(len(column) for column in columns)
@@ -98,12 +101,12 @@ def plot_graph(
     usual = (state != transitions.col) & (state < count) & (transitions.col < count)
     # What hardly ever happens would be most of the picture.
     usual &= ~np.asarray(model.terminal)[state] & (transitions.data >= _LEAST_CHANCE)
-    chosen = np.zeros(len(state), dtype=bool)
-    if actions is not None:
-        chosen = usual & (action == actions[np.minimum(state, count - 1)])
+    taken = chances[np.minimum(state, count - 1), action]
+    chosen = usual & (taken >= _LEAST_CHANCE)
+    likely = transitions.data * np.where(chosen, taken, 1.0)
     for which, color, order in ((usual & ~chosen, _OTHER_ARROWS, 1), (chosen, PATH_COLOR, 2)):
         pairs = np.stack([state[which], transitions.col[which]], axis=1)
-        for (here, there), weight in zip(pairs.tolist(), transitions.data[which], strict=True):
+        for (here, there), weight in zip(pairs.tolist(), likely[which], strict=True):
             ax.annotate(
                 "",
                 points[there],
@@ -119,17 +122,18 @@ def plot_graph(
                 },
                 zorder=order,
             )
+    norm = norm_of(array, "linear")
+    laid, note, _ = placed(array, np.zeros(count, dtype=bool), norm, "linear")
     nodes = ax.scatter(
         points[:, 0],
         points[:, 1],
-        c=np.where(np.isfinite(array), array, np.nan),
+        c=laid,
         cmap=sequential(low_is_light=not returns),
-        norm=norm_of(array, "linear"),
+        norm=norm,
         s=340,
         edgecolors=[rcParams["axes.edgecolor"]] * count,
         linewidths=np.where(np.asarray(model.terminal)[:count], 2.4, 0.8).tolist(),
         zorder=3,
-        plotnonfinite=True,
     )
     names: Any = model.state_names or range(count)
     for (x, y), name in zip(points.tolist(), names, strict=True):
@@ -150,6 +154,15 @@ def plot_graph(
     if np.asarray(model.terminal).any():
         words = "ends, with a thick edge, on the right; each column a step farther away"
         ax.set_xlabel(fitted(words, ax.get_window_extent().width / figure_of(ax).dpi))
-    add_colorbar(nodes, [ax], label, scale="linear")
+    add_colorbar(nodes, [ax], f"{label}{note}", scale="linear")
     set_title(ax, title)
     return ax
+
+
+def _chances(policy: NDArray[Any], num_actions: int) -> NDArray[np.float64]:
+    """Return the probability of each action in each state, shape (S, A)."""
+    if policy.ndim == 2:
+        return policy
+    chances = np.zeros((len(policy), num_actions))
+    chances[np.arange(len(policy)), policy] = 1.0
+    return chances

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from planners.boards import board_of, model_of, planes_of
 from planners.plotting.bars import draw_bars
-from planners.plotting.canvas import WALL_COLOR, add_colorbar, as_values, label_bar, sequential
+from planners.plotting.canvas import WALL_COLOR, add_colorbar, label_bar, sequential
 from planners.plotting.cells import colour_cells
-from planners.plotting.given import num_states_of, one_axes
+from planners.plotting.given import as_values, num_states_of, one_axes
 from planners.plotting.layouts import draw_layout
 from planners.plotting.panels import Panels
 from planners.plotting.words import COST, RETURN, in_digits

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from aggmaze.checks import check_choice
 from planners.boards import board_of, model_of, planes_of
-from planners.objective import Objective
+from planners.objective import Discounted, Objective
 from planners.occupancy import occupancy
 from planners.plotting.bars import draw_bars
 from planners.plotting.canvas import SCALES, add_colorbar, norm_of, sequential
@@ -18,6 +18,7 @@ from planners.plotting.cells import colour_cells
 from planners.plotting.given import one_axes
 from planners.plotting.layouts import draw_layout
 from planners.plotting.panels import Panels
+from planners.policies import objective_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +79,9 @@ def plot_occupancy(
     largest = visits.max(initial=0.0)
     if not largest > 0:
         raise ValueError("the policy is nowhere: all episodes start in terminal states")
-    what = label or "expected visits an episode, discounted"
+    asked = objective_of(policy, gamma, objective)
+    discounted = isinstance(asked, Discounted) and asked.gamma < 1
+    what = label or f"expected visits an episode{', discounted' if discounted else ''}"
     board = board_of(source)
     if board is None:
         return draw_bars(model, visits, None, one_axes(ax), title, what)

@@ -6,12 +6,14 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from numpy.typing import NDArray
 
 from aggmaze.checks import check_choice, check_integer
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout
 from planners.adapters import as_model, is_by_rows
 from planners.boards import board_of
+from planners.distributed.result import PartResult
 from planners.graphs import MOST_NODES
 from planners.objective import AverageCost, FiniteHorizon
 from planners.plotting.canvas import check_matplotlib
@@ -24,6 +26,7 @@ from planners.plotting.q_values import plot_action_gaps, plot_q_values
 from planners.plotting.slices import plot_slices
 from planners.plotting.thinned import plot_thinned
 from planners.plotting.values import plot_values
+from planners.plotting.words import in_digits
 from planners.policies import greedy_path, q_values
 from planners.result import SolveResult
 
@@ -62,7 +65,8 @@ def plot_result(
         (`aggmaze.model_by_rows`) there are "values" and "policy", thinned out to a screen.
     what : str, optional
         One of `KINDS`; "values" by default, "convergence" without a source, and "graph" for models
-        of up to 60 states that have no map.
+        of up to 60 states that have no map.  Values of an `AverageCost` are the biases where the
+        mean cost of a step is the same from everywhere.
     step : int
         Of a `FiniteHorizon`: which step.
     start : int, optional
@@ -84,6 +88,11 @@ def plot_result(
         Without matplotlib: it says what to install.
     """
     check_matplotlib()
+    if not isinstance(result, SolveResult):
+        hint = ""
+        if isinstance(result, PartResult):
+            hint = ", of one process: store the parts, and draw what planners.open_result opens"
+        raise TypeError(f"result must be a SolveResult, got {type(result).__name__}{hint}")
     if what is not None:
         check_choice("what", what, KINDS)
     if title is None:
@@ -118,11 +127,13 @@ def plot_result(
     finite = values[np.isfinite(values)]
     pays = bool(len(finite) and finite.max() <= 0 and finite.min() < 0)
     average = isinstance(result.objective, AverageCost)
+    label = None
+    if average:
+        values, label = _of_average(result)
     common: dict[str, Any] = {"title": title, **options}
     if what in ("values", "megastates", "slices", "q_values", "graph"):
         common.setdefault("returns", pays and not average)
-        if average:
-            common.setdefault("label", "mean cost of a step (unit of costs)")
+        common.setdefault("label", label)
     path = None
     if what in ("values", "policy", "path") and model is not None and board is not None:
         path = _path(result, source, model, policy, start)
@@ -131,8 +142,15 @@ def plot_result(
     if what == "policy":
         return plot_policy(source, policy, path, **common)
     if what == "path":
+        if isinstance(result.objective, FiniteHorizon):
+            raise ValueError(
+                "the policy of a finite horizon is another at each step, and has no greedy path: "
+                "'policy' with step= draws that of one step"
+            )
+        if board is None:
+            raise ValueError("a path is drawn on a map, and the states of this model are on none")
         if path is None:
-            raise ValueError("a greedy path needs a policy of every step and states on a map")
+            raise TypeError("what='path' needs the environment or the model, not its layout")
         return plot_path(source, path, **common)
     if what == "megastates":
         if result.labels is None:
@@ -151,6 +169,14 @@ def plot_result(
         table = table[min(step, len(table) - 1)]
     draw = plot_q_values if what == "q_values" else plot_action_gaps
     return draw(source, table, **common)
+
+
+def _of_average(result: SolveResult) -> tuple[NDArray[np.float64], str]:
+    """Return what is drawn of average costs, and what it is: the bias where the gain is all one."""
+    if result.bias is not None and result.lower.max() <= result.upper.min():
+        mean = f"the mean of {in_digits(float(result.gain.mean()), 4)} a step"
+        return result.bias, f"bias: cost beyond {mean} (unit of costs)"
+    return result.values, "mean cost of a step (unit of costs)"
 
 
 def _path(result: SolveResult, source: Any, model: Any, policy: Any, start: int | None) -> Any:

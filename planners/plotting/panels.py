@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from aggmaze.layouts.layout import open_passages
 from planners.boards import Board, Plane
 from planners.plotting.canvas import FILE_DPI, new_figure, set_title
+from planners.plotting.given import as_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +60,8 @@ class Panels:
         if ax is None:
             self.figure, self.axes = self._new(title)
         else:
-            self.axes = _given(ax, len(planes))
+            hint = "; along=() draws one plane" if len(planes) > 1 else ""
+            self.axes = as_axes(ax, len(planes), hint=hint)
             self.figure = self.axes[0].figure
             if title and len(planes) > 1:
                 self.axes[0].set_title(title)
@@ -207,17 +209,3 @@ def columns_of(count: int) -> int:
     """
     fewest, most = math.ceil(math.sqrt(count)), math.ceil(math.sqrt(count * 1.5))
     return min(range(fewest, most + 1), key=lambda columns: (-count % columns, -columns))
-
-
-def _given(ax: Any, count: int) -> list[Axes]:
-    """Return axes that were given, as many as there are panels."""
-    from matplotlib.axes import Axes
-
-    given = list(np.asarray(ax, dtype=object).flat)
-    for each in given:
-        if not isinstance(each, Axes):
-            raise TypeError(f"ax must be Axes, or an array of Axes, got {type(each).__name__}")
-    if len(given) != count:
-        hint = "; along=() draws one plane" if count > 1 else ""
-        raise ValueError(f"ax must hold {count} Axes, one a panel, got {len(given)}{hint}")
-    return given

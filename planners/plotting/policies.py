@@ -19,7 +19,7 @@ from planners.plotting.canvas import (
     set_title,
 )
 from planners.plotting.cells import colour_cells, colour_floor
-from planners.plotting.given import one_axes, path_of_board, policy_of_board, policy_of_model
+from planners.plotting.given import as_policy, likeliest, one_axes, path_of_board
 from planners.plotting.layouts import draw_layout
 from planners.plotting.moves import draw_arrows, draw_path
 from planners.plotting.panels import MOST_ARROWS, Panels
@@ -70,8 +70,9 @@ def plot_policy(
     if board is None:
         model = model_of(source)
         assert model is not None
-        actions = policy_of_model(policy, model)
-        assert actions is not None
+        actions = likeliest(as_policy(policy, model.num_listed_states, model.num_actions))
+        if path is not None:
+            raise ValueError("a path is drawn on a map, and the states of this model are on none")
         one = one_axes(ax)
         if one is None:
             one = new_figure(min(12.0, max(4.0, 0.3 * len(actions) + 2)), 2.8).add_subplot()
@@ -82,8 +83,7 @@ def plot_policy(
         one.margins(y=0.15)
         set_title(one, title)
         return one
-    chosen = policy_of_board(policy, board)
-    assert chosen is not None
+    chosen = as_policy(policy, board.num_states, len(board.action_names))
     panels = Panels(board, planes_of(board, axes, along, through), ax, title)
     if board.directions is not None and max(panels.nx, panels.ny) <= MOST_ARROWS:
         colour_floor(panels)
@@ -94,7 +94,7 @@ def plot_policy(
         return panels.result()
     from matplotlib.colors import ListedColormap, Normalize
 
-    actions = chosen if chosen.ndim == 1 else chosen.argmax(axis=1)
+    actions = likeliest(chosen)
     laid = np.where(board.acting(), board.lay(actions, 0), np.nan)
     colors = _action_colors(board)
     cmap = ListedColormap(colors).with_extremes(bad=WALL_COLOR)

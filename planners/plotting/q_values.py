@@ -21,7 +21,7 @@ from planners.plotting.canvas import (
     set_title,
 )
 from planners.plotting.cells import colour_cells, colour_floor
-from planners.plotting.given import num_states_of, one_axes
+from planners.plotting.given import as_costs, as_table, num_states_of, one_axes
 from planners.plotting.layouts import draw_layout
 from planners.plotting.panels import MOST_ARROWS, Panels
 from planners.plotting.values import plot_values
@@ -76,7 +76,6 @@ def plot_q_values(
     """
     check_choice("scale", scale, SCALES[:3])
     label = label if label is not None else RETURN if returns else COST
-    table = np.asarray(Q, dtype=np.float64)
     board = board_of(source)
     model = None if isinstance(source, Layout | Board) else model_of(source)
     count = num_states_of(board, model)
@@ -85,8 +84,7 @@ def plot_q_values(
     else:
         assert board is not None
         known = len(board.action_names)
-    if table.shape != (count, known):
-        raise ValueError(f"Q must have shape ({count}, {known}), got {table.shape}")
+    table = as_table(Q, count, known)
     table = np.where(np.isfinite(table), -table if returns else table, np.nan)
     norm = norm_of(table, scale)
     cmap = sequential(low_is_light=not returns)
@@ -252,7 +250,7 @@ def action_gaps(Q: ArrayLike) -> NDArray[np.float64]:
     ValueError
         If it has another number of dimensions.
     """
-    table = np.asarray(Q, dtype=np.float64)
+    table = as_costs(Q)
     if table.ndim != 2 or table.shape[1] < 1:
         hint = "; of a finite horizon take one step, Q[t]" if table.ndim == 3 else ""
         raise ValueError(f"Q must have shape (S, A), got {table.shape}{hint}")

@@ -15,13 +15,14 @@ from planners.boards import Plane, board_of, planes_of
 from planners.plotting.canvas import (
     SCALES,
     add_colorbar,
-    as_values,
     new_figure,
     norm_of,
+    placed,
     sequential,
     set_title,
 )
 from planners.plotting.cells import colour_cells
+from planners.plotting.given import as_axes, as_values
 from planners.plotting.layouts import draw_layout
 from planners.plotting.panels import Panels, columns_of
 from planners.plotting.words import COST, RETURN
@@ -71,9 +72,11 @@ def plot_slices(
     if board is None or board.grid.num_dims < 2:
         raise ValueError("slices take a map of two dimensions or more")
     array = as_values("values", values, board.num_states, "a state")
-    every = list(itertools.combinations(range(board.grid.num_dims), 2) if pairs is None else pairs)
-    if not every:
-        raise ValueError("pairs must hold at least one pair of axes")
+    every: list[Any] = list(itertools.combinations(range(board.grid.num_dims), 2))
+    if pairs is not None:
+        every = list(pairs)
+    if not every or any(np.shape(pair) != (2,) for pair in every):
+        raise ValueError(f"pairs must hold at least one pair of axes, such as (0, 1), got {pairs}")
     planes = [planes_of(board, pair, (), through)[0] for pair in every]
     columns = columns_of(len(planes))
     rows = math.ceil(len(planes) / columns)
@@ -83,30 +86,30 @@ def plot_slices(
         if title and len(planes) > 1:
             figure.suptitle(title, fontsize=11)
     else:
-        given = list(np.asarray(ax, dtype=object).flat)
-        if len(given) != len(planes):
-            raise ValueError(f"ax must hold {len(planes)} Axes, one a plane, got {len(given)}")
+        given = as_axes(ax, len(planes), "plane")
     label = label if label is not None else RETURN if returns else COST
-    laid = board.lay(array)
+    laid, missing = board.lay(array), board.missing()
+    laid = -laid if returns else laid
     # One scale for all: that of what is seen.
     held = [
         board.grid.to_image(
-            np.where(board.missing(), np.nan, laid), axes=plane.axes, through=plane.through
+            np.where(missing, np.nan, laid), axes=plane.axes, through=plane.through
         ).ravel()
         for plane in planes
     ]
     seen = np.concatenate(held).astype(np.float64)
-    norm = norm_of(-seen if returns else seen, scale)
+    norm = norm_of(seen, scale)
+    laid, note, infinite = placed(laid, missing, norm, scale)
+    extend = ("min" if returns else "max") if infinite else "neither"
     cmap = sequential(low_is_light=not returns)
     for one, plane in zip(given, planes, strict=True):
         panel = Panels(board, [Plane(plane.axes, plane.through, "")], one, None)
         above = title if one is given[0] and (ax is not None or len(planes) == 1) else None
         set_title(one, "\n".join(filter(None, (above, plane.title))), 8 if len(planes) > 1 else 11)
-        numbers = laid.astype(np.float64)
-        mappable = colour_cells(panel, -numbers if returns else numbers, cmap, norm)
+        mappable = colour_cells(panel, laid, cmap, norm)
         draw_layout(panel, contours=False)
     mappable.set_array(seen)
-    add_colorbar(mappable, given, label, scale=scale)
+    add_colorbar(mappable, given, f"{label}{note}", scale=scale, extend=extend)
     if len(given) == 1:
         return given[0]
     result = np.empty(len(given), dtype=object)

@@ -13,9 +13,9 @@ from aggmaze.layouts.layout import Layout
 from aggmaze.models.model import Model
 from planners.boards import Board, board_of, model_of, planes_of
 from planners.plotting.bars import draw_bars
-from planners.plotting.canvas import INK_COLOR, SCALES, add_colorbar, as_values, norm_of, sequential
+from planners.plotting.canvas import INK_COLOR, SCALES, add_colorbar, norm_of, placed, sequential
 from planners.plotting.cells import colour_cells
-from planners.plotting.given import one_axes, path_of_board, policy_of_board, policy_of_model
+from planners.plotting.given import as_policy, as_values, likeliest, one_axes, path_of_board
 from planners.plotting.layouts import draw_layout
 from planners.plotting.moves import draw_arrows, draw_path
 from planners.plotting.panels import Panels
@@ -118,7 +118,12 @@ def plot_values(
         model = model_of(source)
         assert model is not None
         array = as_values("values", values, model.num_listed_states, "a state")
-        signs = action_signs(model, policy_of_model(policy, model))
+        signs = None
+        if policy is not None:
+            chosen = as_policy(policy, model.num_listed_states, model.num_actions)
+            signs = _signs(model, likeliest(chosen))
+        if path is not None:
+            raise ValueError("a path is drawn on a map, and the states of this model are on none")
         if scale == "distance":
             raise ValueError("scale='distance' is for states that are on a map, and these are not")
         one = one_axes(ax)
@@ -128,7 +133,9 @@ def plot_values(
         return drawn
     what = "a position" if isinstance(source, Layout) else "a state"
     array = as_values("values", values, board.num_states, what)
-    chosen = policy_of_board(policy, board)
+    actions = None
+    if policy is not None:
+        actions = as_policy(policy, board.num_states, len(board.action_names))
     if scale == "distance":
         array, label, returns = _distances(source, board), "fewest steps to an end", False
     panels = Panels(board, planes_of(board, axes, along, through), ax, title, walls=walls)
@@ -137,9 +144,9 @@ def plot_values(
     if path is not None:
         draw_path(panels, path_of_board(path, board))
     if board.written and board.num_states <= _MOST_WRITTEN and len(panels.axes) == 1:
-        _write(panels, source, -array if returns else array, chosen)
-    elif chosen is not None:
-        draw_arrows(panels, chosen)
+        _write(panels, source, -array if returns else array, actions)
+    elif actions is not None:
+        draw_arrows(panels, actions)
     if colorbar:
         add_colorbar(mappable, panels.axes, label, scale=scale, extend=extend)
     return panels.result()
@@ -167,22 +174,12 @@ def _colour_values(
 ) -> tuple[Any, str, str]:
     """Colour the cells by their values; return what a colour bar needs."""
     laid = panels.board.lay(array).astype(np.float64)
-    infinite = np.isposinf(laid) & ~panels.missing
-    laid = np.where(np.isneginf(laid), np.nan, -laid if returns else laid)
-    shown = laid[~panels.missing & np.isfinite(laid)]
-    norm = norm_of(shown, "linear" if scale == "distance" else scale)
-    # Matplotlib takes what is infinite for missing, as walls are.
-    assert norm.vmin is not None
-    assert norm.vmax is not None
-    far = max(1.0, abs(norm.vmax), abs(norm.vmin))
-    laid = np.where(infinite, norm.vmin - far if returns else norm.vmax + far, laid)
-    if scale == "log":
-        laid = np.where(laid <= 0, np.nan, laid)
-    extend = "neither"
-    if infinite.any():
-        extend, label = "min" if returns else "max", f"{label} (grey: without limit)"
+    laid = -laid if returns else laid
+    norm = norm_of(laid[~panels.missing], "linear" if scale == "distance" else scale)
+    laid, note, infinite = placed(laid, panels.missing, norm, scale)
+    extend = ("min" if returns else "max") if infinite else "neither"
     cmap = sequential(low_is_light=not returns)
-    return colour_cells(panels, laid, cmap, norm), extend, label
+    return colour_cells(panels, laid, cmap, norm), extend, f"{label}{note}"
 
 
 def _distances(source: Any, board: Board) -> NDArray[np.float64]:
@@ -205,10 +202,8 @@ def _distances(source: Any, board: Board) -> NDArray[np.float64]:
     return np.asarray(steps)
 
 
-def action_signs(model: Model, actions: NDArray[np.int64] | None) -> list[str] | None:
+def _signs(model: Model, actions: NDArray[np.int64]) -> list[str]:
     """Return the name of the action of each state; nothing in terminal ones."""
-    if actions is None:
-        return None
     names: Any = model.action_names or range(model.num_actions)
     return [
         "" if model.terminal[state] else short(names[action])
@@ -222,8 +217,7 @@ def _write(
     """Write values, and names of actions, into the cells."""
     model = model_of(source)
     assert model is not None
-    one = policy if policy is None or policy.ndim == 1 else policy.argmax(axis=1)
-    signs = action_signs(model, one) or [""] * len(values)
+    signs = [""] * len(values) if policy is None else _signs(model, likeliest(policy))
     # Cells are numbered by names here, and drawn by positions.
     points = panels.board.positions(np.arange(panels.board.num_states))
     size = float(np.clip(0.2 * panels.points_per_cell(), 5, 9))
