@@ -230,8 +230,10 @@ def _curves(
 ) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Return the curves of a run: where they have a number above 0."""
     history = result.history
-    whole = isinstance(result, SolveResult)
-    count = result.values.shape[-1] if whole else result.num_states
+    if isinstance(result, PartResult):
+        count = result.num_states
+    else:
+        count = result.values.shape[-1]
     found: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
     if trace is not None and (wanted is None or "error" in wanted):
         found["error"] = _noted(trace, trace.error, against, count)

@@ -88,11 +88,12 @@ def plot_result(
         Without matplotlib: it says what to install.
     """
     check_matplotlib()
-    if not isinstance(result, SolveResult):
+    given: Any = result
+    if not isinstance(given, SolveResult):
         hint = ""
-        if isinstance(result, PartResult):
+        if isinstance(given, PartResult):
             hint = ", of one process: store the parts, and draw what planners.open_result opens"
-        raise TypeError(f"result must be a SolveResult, got {type(result).__name__}{hint}")
+        raise TypeError(f"result must be a SolveResult, got {type(given).__name__}{hint}")
     if what is not None:
         check_choice("what", what, KINDS)
     if title is None:

@@ -38,6 +38,8 @@ class Panels:
     title : str, optional
     walls : bool
         Whether walls are drawn.
+    keyed : bool
+        Whether a key of words is drawn to the right, in place of a colour bar.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Panels:
         title: str | None,
         *,
         walls: bool = True,
+        keyed: bool = False,
     ) -> None:
         self.board, self.planes = board, planes
         across, up = planes[0].axes
@@ -58,7 +61,7 @@ class Panels:
         self.figure: Any
         self.zoom = 1.0
         if ax is None:
-            self.figure, self.axes = self._new(title)
+            self.figure, self.axes = self._new(title, keyed)
         else:
             hint = "; along=() draws one plane" if len(planes) > 1 else ""
             self.axes = as_axes(ax, len(planes), hint=hint)
@@ -90,7 +93,7 @@ class Panels:
         walls = open_passages(layout.grid, layout.blocked) & ~layout.passages
         return bool(walls[:, list({*axes})].any())
 
-    def _new(self, title: str | None) -> tuple[Figure, list[Axes]]:
+    def _new(self, title: str | None, keyed: bool) -> tuple[Figure, list[Axes]]:
         count = len(self.planes)
         columns = columns_of(count)
         if len(self.board.along) == 2 and count == math.prod(
@@ -108,6 +111,8 @@ class Panels:
         # Words and marks keep their share of it: all of it is looked at on one screen.
         self.zoom = side / _SIDE if count == 1 else 1.0
         width = columns * max(1.2, shape[0] * scale) + 1.6 * self.zoom
+        # Squares as high as the figure leave words no room at their side.
+        width += 1.2 * self.zoom if keyed else 0.0
         height = max(2.6, rows * max(1.0, shape[1] * scale) + 0.7 * self.zoom)
         figure = new_figure(width, height)
         axes = [figure.add_subplot(rows, columns, index + 1) for index in range(count)]
@@ -146,7 +151,8 @@ class Panels:
                 (axes.set_xlabel if low else axes.set_ylabel)(
                     board.axis_name(axis), fontsize=10 * self.zoom
                 )
-                axes.tick_params(labelsize=9.5 * self.zoom)
+                # Marks at the edge grow with the figure, and must not cover the numbers.
+                axes.tick_params(labelsize=9.5 * self.zoom, pad=3.5 * self.zoom**2)
             if many:
                 axes.tick_params(labelsize=7)
                 axes.label_outer()

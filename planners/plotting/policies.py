@@ -84,8 +84,11 @@ def plot_policy(
         set_title(one, title)
         return one
     chosen = as_policy(policy, board.num_states, len(board.action_names))
-    panels = Panels(board, planes_of(board, axes, along, through), ax, title)
-    if board.directions is not None and max(panels.nx, panels.ny) <= MOST_ARROWS:
+    planes = planes_of(board, axes, along, through)
+    longest = max(board.grid.shape[axis] for axis in planes[0].axes)
+    arrows = board.directions is not None and longest <= MOST_ARROWS
+    panels = Panels(board, planes, ax, title, keyed=not arrows)
+    if arrows:
         colour_floor(panels)
         draw_layout(panels)
         if path is not None:
@@ -165,7 +168,8 @@ def plot_path(
     if board is None:
         raise ValueError("a path is drawn on a map, and the states of this model are on none")
     named: Any = paths if isinstance(paths, Mapping) else {"": paths}
-    panels = Panels(board, planes_of(board, axes, along, through), ax, title)
+    planes = planes_of(board, axes, along, through)
+    panels = Panels(board, planes, ax, title, keyed=isinstance(paths, Mapping))
     colour_floor(panels)
     draw_layout(panels)
     colors = itertools.cycle(CURVES if isinstance(paths, Mapping) else (PATH_COLOR,))

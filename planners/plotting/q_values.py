@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Drawn = Axes | NDArray[np.object_]
 
 # Where more gaps than this share lie in the lowest tenth, a linear scale is all one colour.
-_MOST_LOW = 0.9
+_MOST_LOW = 0.75
 
 
 def plot_q_values(
