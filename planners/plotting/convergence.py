@@ -230,10 +230,7 @@ def _curves(
 ) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Return the curves of a run: where they have a number above 0."""
     history = result.history
-    if isinstance(result, PartResult):
-        count = result.num_states
-    else:
-        count = result.values.shape[-1]
+    count = result.num_states if isinstance(result, PartResult) else result.values.shape[-1]
     found: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
     if trace is not None and (wanted is None or "error" in wanted):
         found["error"] = _noted(trace, trace.error, against, count)

@@ -98,8 +98,11 @@ def draw_path(
     *,
     color: str = PATH_COLOR,
     label: str | None = None,
-) -> None:
+    share: float = 1.0,
+) -> bool:
     """Draw what of a path lies in a plane, below the arrows, and a disc where it starts.
+
+    Return whether anything of it lies in one of the planes.
 
     Parameters
     ----------
@@ -109,17 +112,21 @@ def draw_path(
     color : str
     label : str, optional
         For a key.
+    share : float
+        Of the usual width, so that of two paths that go the same way both are seen.
     """
     points = panels.board.positions(np.asarray(path))
     cell = panels.points_per_cell()
     # Wide enough to be seen beside an arrow, narrow enough to leave the colour of the cell.
-    width = panels.zoom * float(np.clip(0.4 * cell, 1.6, 7.0))
+    width = share * panels.zoom * float(np.clip(0.4 * cell, 1.6, 7.0))
+    seen = False
     for axes, plane in panels.each():
         flat = points[:, list(plane.axes)].copy()
         if panels.board.grid.num_dims == 1:
             flat[:, 1] = np.where(np.isnan(flat[:, 0]), np.nan, 0.0)
         here = panels.holds(plane, points) & ~np.isnan(flat).any(axis=1)
         flat[~here] = np.nan  # a gap in the line
+        seen |= bool(here.any())
         style: dict[str, Any] = {"solid_capstyle": "round", "solid_joinstyle": "round"}
         # A white edge keeps it apart from the colours below.
         axes.plot(
@@ -142,3 +149,4 @@ def draw_path(
                 zorder=6,
                 clip_on=False,
             )
+    return seen

@@ -172,12 +172,20 @@ def plot_path(
     panels = Panels(board, planes, ax, title, keyed=isinstance(paths, Mapping))
     colour_floor(panels)
     draw_layout(panels)
+    nowhere: list[str] = []
     colors = itertools.cycle(CURVES if isinstance(paths, Mapping) else (PATH_COLOR,))
-    for (name, path), color in zip(named.items(), colors, strict=False):
+    for place, ((name, path), color) in enumerate(zip(named.items(), colors, strict=False)):
         found = path_of_board(path, board)
         steps = len(found) - 1
         label = f"{name}: {steps:,} steps" if name else None
-        draw_path(panels, found, color=color, label=label)
+        share = 1.0 - 0.65 * place / max(1, len(named) - 1)
+        if not draw_path(panels, found, color=color, label=label, share=share):
+            nowhere.append(name)
+    if nowhere:
+        # Of cells, or more than two dimensions: an empty picture would be taken for a failure.
+        words = ", ".join(filter(None, nowhere)) or "the path"
+        below = panels.axes[0].get_xlabel()
+        panels.axes[0].set_xlabel(f"{below}\nnot in this plane: {words} (through= moves it)")
     if isinstance(paths, Mapping) and named:
         panels.axes[0].legend(
             loc="upper left",
