@@ -216,7 +216,7 @@ def report(rows: Sequence[Row], page: Path, figure: Path) -> None:
             f"- `{family}`: {1e9 * model.work:.2f} ns a state and process, and "
             f"{1e3 * model.fixed:.2f} ms a sweep, with {model.on_a_machine} processes a machine.\n"
         )
-    paper = paper_rows(models)
+    paper = paper_rows(rows, models)
     parts += [
         "\nOn paper, with a network of "
         f"{1e6 * LATENCY:g} microseconds a message and {BANDWIDTH / 1e9:g} GB/s (assumed, "
@@ -253,21 +253,33 @@ def table_of(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     return header, body
 
 
-def paper_rows(models: dict[str, CostModel]) -> tuple[list[str], list[list[str]]]:
-    """Return what the model says of more states than were measured."""
-    header = ["family", "states", "processes", "seconds a sweep", "efficiency"]
+def paper_rows(
+    rows: Sequence[Row], models: dict[str, CostModel]
+) -> tuple[list[str], list[list[str]]]:
+    """Return what the model says of more states than were measured.
+
+    Sweeps and bytes a state are those of the largest maze of the family that was measured.
+    """
+    header = ["family", "states", "memory", "processes", "seconds a sweep", "to 1e-3", "efficiency"]
     body = []
     for family, model in models.items():
+        largest = max(
+            (row for row in rows if row["family"] == family),
+            key=lambda row: (row["states"], row["processes"]),
+        )
         for num_states in (1e9, 1e10):
             alone = model.work * num_states
             for count in (16, 128, 1024):
                 seconds = model.seconds(num_states, count)
+                solve = seconds * largest["sweeps"]
                 body.append(
                     [
                         family,
                         f"1e{round(math.log10(num_states))}",
+                        f"{num_states * bytes_a_state(largest) / 1e9:.0f} GB",
                         f"{count:,}",
                         f"{seconds:.3g}",
+                        f"{solve:.3g} s" if solve else "-",
                         f"{100 * alone / (count * seconds):.0f} %",
                     ]
                 )
@@ -275,35 +287,44 @@ def paper_rows(models: dict[str, CostModel]) -> tuple[list[str], list[list[str]]
 
 
 def draw(rows: Sequence[Row], models: dict[str, CostModel], path: Path) -> None:
-    """Draw weak and strong scaling: lines are the model, dots are measured."""
+    """Draw weak and strong scaling: lines are the model, dots are measured.
+
+    Strong scaling is that of the first family: the lines of others lie beside its own.
+    """
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import FuncFormatter
 
     counts = 2.0 ** np.arange(0, 11)
     figure, (weak, strong) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    each = 5e7
+    each = 5e6
+    shown = "terrain" if "terrain" in models else next(iter(models))
     for colour, (family, model) in enumerate(models.items()):
         line = [model.seconds(each * count, count) for count in counts]
         weak.plot(counts, line, color=f"C{colour}", label=family)
-        for style, num_states in (("-", 1e8), ("--", 1e9), (":", 1e10)):
-            label = f"{family}, 1e{round(math.log10(num_states))} states"
-            line = [model.seconds(num_states, count) for count in counts]
-            strong.plot(counts, line, style, color=f"C{colour}", label=label)
+    for colour, num_states in enumerate((1e6, 1e7, 1e8, 1e9, 1e10)):
+        label = f"1e{round(math.log10(num_states))} states"
+        line = [models[shown].seconds(num_states, count) for count in counts]
+        strong.plot(counts, line, color=f"C{colour}", label=label)
         for row in rows:
-            if row["family"] != family:
-                continue
-            if 0.3 < row["states"] / row["processes"] / each < 3:
-                weak.plot(row["processes"], row["sweep_seconds"], "o", color=f"C{colour}")
-            if 0.5 < row["states"] / 1e8 < 2:
+            if row["family"] == shown and abs(row["states"] / num_states - 1) < 0.05:
                 strong.plot(row["processes"], row["sweep_seconds"], "o", color=f"C{colour}")
-    weak.set_title(f"Weak scaling: {each:.0e} states a process")
-    weak.set_ylim(0, 1.2 * weak.get_ylim()[1])
-    strong.set_title("Strong scaling")
+    for row in rows:
+        if abs(row["states"] / row["processes"] / each - 1) < 0.05:
+            colour = [*models].index(row["family"])
+            weak.plot(row["processes"], row["sweep_seconds"], "o", color=f"C{colour}")
+    weak.set_title(f"Weak scaling: {each:,.0f} states a process")
+    weak.set_ylim(0, 1.3 * weak.get_ylim()[1])
+    weak.legend(ncols=3)
+    strong.set_title(f"Strong scaling: {shown}")
     strong.set_yscale("log")
+    strong.set_ylim(top=30 * strong.get_ylim()[1])
+    strong.legend(ncols=3, fontsize=9)
     for axes in (weak, strong):
         axes.set_xscale("log", base=2)
-        axes.set_xlabel("processes")
+        axes.set_xticks(counts[::2])
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
+        axes.set_xlabel("processes (measured: dots; a model of the cost: lines)")
         axes.set_ylabel("seconds a sweep")
-        axes.legend(fontsize=8)
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
@@ -332,6 +353,7 @@ def main() -> None:
             {k: v if k == "family" else float(v) for k, v in row.items()}
             for row in read_rows(options.csv)
         ]
+        rows.sort(key=lambda row: (row["family"], row["states"], row["processes"]))
         report(rows, options.report, options.figure or options.report.with_suffix(".png"))
 
 
