@@ -98,12 +98,11 @@ class CheckpointFolder:
         folder = self._folder
         self.check()
         folder.mkdir(exist_ok=True)
-        self._lock = (folder / _LOCK).open("ab")
+        self._lock = (folder / _LOCK).open("ab", buffering=0)
         if not lock(self._lock.fileno()):
             raise OSError(f"another run keeps its checkpoints in {self.name}")
         if self._lock.tell() == 0:
             self._lock.write(_LOCK_TEXT)
-            self._lock.flush()
         for entry in folder.iterdir():
             if is_temporary(entry.name, _HEADS):
                 entry.unlink()

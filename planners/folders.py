@@ -208,6 +208,10 @@ def write_folder(
             listed[name] = entry(name, array, array.shape, sums.get(name, []))
         head = {"format": _FORMAT, **header, "files": listed}
         share.first(lambda: move_head(folder / _HEAD, head))
+    except OSError as error:
+        if error.errno is None:  # said already
+            raise
+        raise OSError(f"{_refusal(folder)}: {error.strerror or error}") from None
     finally:
         storing.end()
 

@@ -142,7 +142,7 @@ def test_seeds_and_options_of_numpy_are_the_same_run(tmp_path: Path) -> None:
     for number, (before, after) in enumerate([(typed, plain), (plain, typed)]):
         path = tmp_path / str(number)
         kept = planners.Checkpoint(
-            path, every_seconds=np.float32(1e-9), every_iterations=np.int8(7)
+            path, every_seconds=np.float32(100), every_iterations=np.int8(70)
         )
         solve(kept, callback=lambda p: p.iteration == 333, gamma=np.float64(0.9), **before)  # type: ignore[arg-type]
         again = solve(path, **after)

@@ -264,6 +264,20 @@ def test_a_store_that_is_killed_at_any_line_leaves_one_of_the_two(tmp_path: Path
     )
 
 
+def test_what_the_disk_says_is_said_with_the_folder(
+    stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(folders, "write_slice", fails)
+    with pytest.raises(OSError, match="No space left") as refusal:
+        RESULT.store(stored)
+    assert str(refusal.value) == (
+        f"no result can be stored in {str(stored)!r}: No space left on device"
+    )
+
+
 def test_two_do_not_store_into_one_folder_at_once(
     stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -417,6 +431,9 @@ def test_blocks_that_are_none_are_refused() -> None:
     for states in ((-1, 3), (3, 3), (0, 41), (40, 41)):
         with pytest.raises(ValueError, match="states"):
             planners.q_values(MODEL, RESULT, states=states)
+    for wrong in (3, (1, 2, 3), np.arange(5), "all"):
+        with pytest.raises(TypeError, match="states must be a pair"):
+            planners.q_values(MODEL, RESULT, states=wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"V must have shape \(40,\)"):
         planners.q_values(MODEL, np.ones(39), 0.9, states=(0, 3))
     with pytest.raises(ValueError, match=r"V\[\d+\] = nan must be finite"):

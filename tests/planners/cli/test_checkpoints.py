@@ -67,7 +67,7 @@ def test_what_is_wrong_is_said_in_one_line(
         (("--checkpoint", file), "it is a file, and a folder is written"),
         (("--checkpoint", none / "kept"), f"there is no folder {str(none)!r} to make it in"),
         (("--checkpoint", other), "it holds other things, such as 'a-V.npy'"),
-        (("--checkpoint", ""), "path of a folder"),
+        (("--checkpoint", ""), "no checkpoint can be kept in '.'"),
         (("--checkpoint", kept, "--checkpoint-every", "0"), "--checkpoint-every must be positive"),
         (("--checkpoint", kept, "--checkpoint-every", "-5"), "--checkpoint-every must be positive"),
         (("--checkpoint", kept, "--checkpoint-every", "nan"), "--checkpoint-every must be positiv"),
