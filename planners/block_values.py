@@ -8,6 +8,7 @@ that the numbers are those of the whole model, bit for bit.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -48,10 +49,17 @@ def block_q_values(
     ------
     ValueError
         If V has another length, or the block is none.
+    TypeError
+        If ``states`` is no pair of integers.
     """
     num_states = model.num_states
     if V.shape != (num_states,):
         raise ValueError(f"V must have shape ({num_states},), one a state, got {V.shape}")
+    if not isinstance(states, Sequence) or len(states) != 2:
+        raise TypeError(
+            "states must be a pair, the first state of a block and the one behind its last, got "
+            f"{states!r}"
+        )
     lo = check_integer("states[0]", states[0], below=num_states)
     hi = check_integer("states[1]", states[1], least=lo + 1, below=num_states + 1)
     small: MoveMDP | TabularMDP

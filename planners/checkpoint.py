@@ -16,44 +16,31 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Any, NamedTuple, Self
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.checks import check_integer, check_positive
-from aggmaze.memory import size_in_words
 from planners.certificate import Certificate
+from planners.checkpoint_folder import LETTERS, CheckpointFolder
 from planners.engine import Engine, Sweep
+from planners.fingerprints import Traced
 from planners.judge import Whole
 from planners.record import ROW, Mark
 from planners.slices import (
     Share,
     Sums,
     gathered_sums,
-    header_of,
-    move_head,
     read_slice,
     reserve,
-    sync_folder,
     write_slice,
 )
 from planners.solvers.base import Resumable, Solver, State, Step
-
-try:
-    import fcntl
-except ImportError:  # not on every system
-    fcntl = None  # type: ignore[assignment]
-
-_FORMAT = "aggmaze checkpoint 1"
-_LETTERS = ("a", "b")
-# Beside the arrays over the states: what heads, histories and mega-states take, roughly.
-_ROOM_BESIDES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -80,6 +67,10 @@ class Checkpoint:
     def __post_init__(self) -> None:
         if not isinstance(self.path, str | os.PathLike):
             raise TypeError(f"checkpoint must be the path of a folder, got {self.path!r}")
+        if not os.fspath(self.path):
+            raise ValueError("checkpoint must be the path of a folder, got an empty text")
+        if not isinstance(self.resume, bool):
+            raise TypeError(f"resume must be True or False, got {self.resume!r}")
         if self.every_seconds is not None:
             check_positive("every_seconds", self.every_seconds)
         if self.every_iterations is not None:
@@ -151,6 +142,8 @@ class Keeper:
         What makes the run this one, by the words that tell it to the user: numbers, texts.
     engine : Engine
     solver : Solver
+    functions : mapping of str to Traced, optional
+        Those that the solver asks; they must have had the same values in all that was asked.
 
     Attributes
     ----------
@@ -159,19 +152,24 @@ class Keeper:
     """
 
     def __init__(
-        self, checkpoint: Checkpoint, identity: Mapping[str, Any], engine: Engine, solver: Solver
+        self,
+        checkpoint: Checkpoint,
+        identity: Mapping[str, Any],
+        engine: Engine,
+        solver: Solver,
+        functions: Mapping[str, Traced] = MappingProxyType({}),
     ) -> None:
         self.found: Found | None = None
         self._checkpoint = checkpoint
-        self._folder = Path(checkpoint.path)
+        self._folder = CheckpointFolder(checkpoint.path)
         self._identity = json.loads(json.dumps(dict(identity)))
+        self._functions = functions
         self._share = Share.of(engine.parts, len(engine.terminal))
         self._kind = type(solver).__name__
         self._by_state = dict(solver.by_state) if isinstance(solver, Resumable) else {}
         self._resumable = isinstance(solver, Resumable)
-        self._lock: IO[bytes] | None = None
         # Of the one that holds: its letter, its number and its iteration.
-        self._letter, self._number, self._iteration = _LETTERS[1], 0, 0
+        self._letter, self._number, self._iteration = LETTERS[1], 0, 0
         # The last time that one was written, or could not be.
         self._tried, self._time = 0, 0.0
         self._failure = ""
@@ -183,75 +181,26 @@ class Keeper:
             self.found = self._find()
             self._share.first(self._take_room)
         except OSError as error:
-            self._unlock()
+            self._folder.release()
             if error.errno is None:  # said already
                 raise
             reason = error.strerror or str(error)
-            raise OSError(f"no checkpoint can be kept in {self._name}: {reason}") from None
+            raise OSError(f"{self._folder.refusal}: {reason}") from None
         except BaseException:
-            self._unlock()
+            self._folder.release()
             raise
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._unlock()
-
-    @property
-    def _name(self) -> str:
-        return repr(os.fspath(self._checkpoint.path))
-
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        self._folder.release()
 
     def _prepare(self) -> None:
-        """Make the folder, and take it for this run alone."""
-        self._folder.mkdir(exist_ok=True)
-        self._lock = (self._folder / "lock").open("wb")
-        if fcntl is not None:
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise OSError(f"another run keeps its checkpoints in {self._name}") from None
-            except OSError:
-                pass  # a file system without locks
+        self._folder.take()
         if not self._checkpoint.resume:
-            self._forget(*_LETTERS)
+            self._folder.clear()
 
     def _take_room(self) -> None:
-        """Have the disk keep room for the arrays over the states, of two checkpoints."""
-        arrays = {"V": "float64", **self._by_state}
-        count = self._share.num_states
-        needed = _ROOM_BESIDES
-        for letter in _LETTERS:
-            for name, dtype in arrays.items():
-                path = self._path(letter, name)
-                taken = path.stat().st_blocks * 512 if path.exists() else 0
-                size = len(header_of(dtype, (count,))) + np.dtype(dtype).itemsize * count
-                needed += max(0, size - taken)
-        free = shutil.disk_usage(self._folder).free
-        if needed > free:
-            raise OSError(
-                f"there is no room for checkpoints in {self._name}: two of them take "
-                f"{size_in_words(needed)} more, and {size_in_words(free)} is free"
-            )
-        for letter in _LETTERS:
-            # One that holds has its files, or is the damaged one that this run does not need.
-            if not self._head_path(letter).exists():
-                for name, dtype in arrays.items():
-                    reserve(self._path(letter, name), dtype, (count,))
-
-    def _path(self, letter: str, name: str) -> Path:
-        return self._folder / f"{letter}-{name}.npy"
-
-    def _head_path(self, letter: str) -> Path:
-        return self._folder / f"{letter}.json"
-
-    def _forget(self, *letters: str) -> None:
-        for letter in letters:
-            self._head_path(letter).unlink(missing_ok=True)
-        sync_folder(self._folder)
+        self._folder.take_room({"V": "float64", **self._by_state}, self._share.num_states)
 
     # ---------------------------------------------------------------------------------------------
     # Reading.
@@ -259,7 +208,8 @@ class Keeper:
     def _find(self) -> Found | None:
         """Return what the newest checkpoint that is whole holds."""
         # One that cannot be read may be the newest.
-        heads = sorted(self._heads(), key=lambda entry: -entry[1].get("number", math.inf))
+        told = self._share.told(self._folder.heads() if self._share.leads else None)
+        heads = sorted(told.items(), key=lambda entry: -entry[1].get("number", math.inf))
         damaged: list[str] = []
         for letter, head in heads:
             try:
@@ -280,28 +230,10 @@ class Keeper:
             return found
         if damaged:
             raise ValueError(
-                f"the checkpoint in {self._name} cannot be used: {'; '.join(damaged)}. "
+                f"the checkpoint in {self._folder.name} cannot be used: {'; '.join(damaged)}. "
                 "Checkpoint(path, resume=False) starts over"
             )
         return None
-
-    def _heads(self) -> list[tuple[str, dict[str, Any]]]:
-        """Return the heads that there are, as the first process reads them, by their letters."""
-        texts = {}
-        if self._share.leads:
-            for letter in _LETTERS:
-                path = self._head_path(letter)
-                if path.exists():
-                    try:
-                        texts[letter] = json.loads(path.read_text(encoding="utf-8"))
-                        if texts[letter]["format"] != _FORMAT:
-                            raise ValueError(f"its format is {texts[letter]['format']!r}")
-                    except (OSError, ValueError, TypeError, LookupError) as error:
-                        texts[letter] = {"damage": f"{str(path)!r} is no head of one: {error}"}
-        told = json.dumps(texts).encode() if self._share.leads else b""
-        if self._share.parts.size > 1:
-            told = self._share.parts.gathered(np.frombuffer(told, dtype=np.uint8)).tobytes()
-        return list(json.loads(told).items())
 
     def _compare(self, head: dict[str, Any]) -> None:
         """Refuse the checkpoint of another run, naming what differs."""
@@ -312,10 +244,14 @@ class Keeper:
             for name in names
             if there.get(name) != here.get(name)
         ]
+        for name, function in self._functions.items():
+            trace = head["functions"].get(name)
+            if not differs and not function.follows(trace):
+                differs.append(f"{name} had other values from {trace[0]:,} to {trace[1]:,}")
         if differs:
             raise ValueError(
-                f"the checkpoint in {self._name} is of another run: {'; '.join(differs)}. Take "
-                "another folder, or Checkpoint(path, resume=False) to start over"
+                f"the checkpoint in {self._folder.name} is of another run: {'; '.join(differs)}. "
+                "Take another folder, or Checkpoint(path, resume=False) to start over"
             )
 
     def _read(self, letter: str, head: dict[str, Any]) -> Found:
@@ -331,7 +267,7 @@ class Keeper:
                 whole = entry["kind"] == "whole"
                 out = np.empty(entry["num_entries"] if whole else count, dtype=dtype)
                 first = 0 if whole else share.lo
-                path = self._path(letter, name)
+                path = self._folder.array(letter, name)
                 read_slice(path, out, first, (entry["num_entries"],), entry["sums"])
                 arrays[name] = out
             return arrays
@@ -384,7 +320,7 @@ class Keeper:
         self._time, self._tried = seconds, point.whole.num_iterations
         if point is self._written:
             return
-        letter = _LETTERS[1 - _LETTERS.index(self._letter)]
+        letter = LETTERS[1 - LETTERS.index(self._letter)]
         try:
             self._write(letter, point, seconds)
         except OSError as error:
@@ -392,7 +328,7 @@ class Keeper:
             if self._share.leads:
                 warnings.warn(
                     f"no checkpoint of iteration {point.whole.num_iterations:,} could be written "
-                    f"to {self._name}: {self._failure}",
+                    f"to {self._folder.name}: {self._failure}",
                     stacklevel=2,
                 )
             return
@@ -407,17 +343,17 @@ class Keeper:
         sums: dict[str, Sums] = {}
 
         def prepare() -> None:
-            self._forget(letter)
+            self._folder.forget(letter)
             for name, array in by_state.items():
-                reserve(self._path(letter, name), array.dtype, (share.num_states,))
+                reserve(self._folder.array(letter, name), array.dtype, (share.num_states,))
             for name, array in arrays.items():
-                path = self._path(letter, name)
+                path = self._folder.array(letter, name)
                 reserve(path, array.dtype, array.shape)
                 sums[name] = write_slice(path, array, 0, array.shape)
 
         def write_own() -> None:
             for name, array in by_state.items():
-                path = self._path(letter, name)
+                path = self._folder.array(letter, name)
                 sums[name] = write_slice(path, array, share.lo, (share.num_states,))
 
         share.first(prepare)
@@ -431,9 +367,9 @@ class Keeper:
         step, claim = point.step, whole.claim
         sweep = None if step is None or step.sweep is None else step.sweep
         head = {
-            "format": _FORMAT,
             "number": self._number + 1,
             "identity": self._identity,
+            "functions": {name: function.trace() for name, function in self._functions.items()},
             "solver": self._kind,
             "run": {
                 "num_iterations": whole.num_iterations,
@@ -462,14 +398,14 @@ class Keeper:
             },
             "arrays": listed,
         }
-        share.first(lambda: move_head(self._head_path(letter), head))
+        share.first(lambda: self._folder.write_head(letter, head))
 
     def words(self) -> str:
         """Say where the last checkpoint is, and of which iteration."""
         if self._iteration == 0:
-            return f"there is no checkpoint in {self._name}: no iteration was whole"
+            return f"there is no checkpoint in {self._folder.name}: no iteration was whole"
         failed = f" (no later one could be written: {self._failure})" if self._failure else ""
-        return f"the checkpoint in {self._name} is of iteration {self._iteration:,}{failed}"
+        return f"the checkpoint in {self._folder.name} is of iteration {self._iteration:,}{failed}"
 
 
 def _entry(kind: str, array: NDArray[Any], num_entries: int) -> dict[str, Any]:

@@ -384,7 +384,8 @@ class SolveResult:
         """Write the result to a folder of plain arrays, to be read block by block.
 
         There is a ``.npy`` file for each array and a head in JSON, which is written last.
-        `planners.open_result` maps them into memory.  A result that the folder held is replaced.
+        `planners.open_result` maps them into memory.  A result that the folder held is replaced
+        when the new one is whole; until then it is there, and takes its room beside it.
 
         Parameters
         ----------
@@ -394,7 +395,8 @@ class SolveResult:
         Raises
         ------
         OSError
-            If the folder holds other things, or cannot be written to, or there is no room.
+            If the folder holds other things, or cannot be written to, or there is no room.  What it
+            holds is then as it was.
         ValueError
             If a state or action has a name that a file cannot hold (see `aggmaze.save_model`).
         """

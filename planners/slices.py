@@ -16,6 +16,7 @@ import io
 import json
 import math
 import os
+import re
 import secrets
 import zlib
 from collections.abc import Callable, Iterator
@@ -27,9 +28,18 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import DTypeLike, NDArray
 
+from aggmaze.files import DAMAGED
 from planners.engine import Parts
 
+try:
+    import fcntl
+except ImportError:  # not on every system
+    fcntl = None  # type: ignore[assignment]
+
 T = TypeVar("T")
+
+# What file systems say that cannot do what they are asked to.
+_NOT_THERE = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)
 
 # Entries of a piece, which has a checksum of its own and is in memory at once.
 _PIECE = 1 << 21
@@ -110,6 +120,19 @@ class Share:
         """
         self.together(lambda: action() if self.leads else None)
 
+    def told(self, value: Any) -> Any:
+        """Return in each process what the first one gives.
+
+        Parameters
+        ----------
+        value : object
+            What JSON can say; not looked at in the other processes.
+        """
+        if self.parts.size == 1:
+            return value
+        text = json.dumps(value).encode() if self.leads else b""
+        return json.loads(self.parts.gathered(np.frombuffer(text, dtype=np.uint8)).tobytes())
+
 
 def header_of(dtype: DTypeLike, shape: tuple[int, ...]) -> bytes:
     """Return what stands before the entries in a ``.npy`` file.
@@ -159,7 +182,7 @@ def _take_room(descriptor: int, size: int) -> None:
     try:
         allocate(descriptor, 0, size)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):
+        if error.errno not in _NOT_THERE:
             raise
 
 
@@ -278,7 +301,7 @@ def move_head(path: Path, head: dict[str, Any]) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with temporary.open("x", encoding="utf-8") as file:
-            json.dump(head, file, indent=1, default=_plain)
+            json.dump(head, file, indent=1, default=plain)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -288,18 +311,90 @@ def move_head(path: Path, head: dict[str, Any]) -> None:
     sync_folder(path.parent)
 
 
-def _plain(number: Any) -> Any:
-    """Turn a number of numpy's into one of Python's."""
+def plain(number: Any) -> Any:
+    """Turn a number of numpy's into one of Python's, for JSON."""
     return number.item()
 
 
+def is_temporary(name: str, heads: tuple[str, ...]) -> bool:
+    """Return whether a file is what `move_head` left that was killed, of one of these heads."""
+    match = re.fullmatch(r"\.(.+)\.[0-9a-f]{16}", name)
+    return match is not None and match[1] in heads
+
+
+def read_head(path: Path, form: str) -> dict[str, Any] | None:
+    """Return what a head says, and None where there is none of that format.
+
+    Parameters
+    ----------
+    path : Path
+    form : str
+        What its ``format`` says.
+    """
+    try:
+        head: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return head if head["format"] == form else None
+    except DAMAGED:
+        return None
+
+
+def open_folder(folder: Path) -> int | None:
+    """Return a descriptor of a folder, None on systems that open none, such as Windows."""
+    flag = getattr(os, "O_DIRECTORY", None)
+    return None if flag is None else os.open(folder, os.O_RDONLY | flag)
+
+
 def sync_folder(folder: Path) -> None:
-    """Return when what a folder lists is on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    """Return when what a folder lists is on the disk, where the system can be asked for that."""
+    descriptor = open_folder(folder)
+    if descriptor is None:
+        return
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            raise
     finally:
         os.close(descriptor)
+
+
+def lock(descriptor: int) -> bool:
+    """Take an open file or folder until it is closed; return False where another process has it.
+
+    Where the system or the file system has no locks, no other process has it.
+    """
+    if fcntl is not None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass
+    return True
+
+
+def check_place(folder: Path, refusal: str) -> None:
+    """Refuse a folder that cannot be made or written to.
+
+    Parameters
+    ----------
+    folder : Path
+    refusal : str
+        How the error begins.
+
+    Raises
+    ------
+    FileNotFoundError, FileExistsError, PermissionError
+    """
+    parent = folder.absolute().parent
+    if not parent.is_dir():
+        raise FileNotFoundError(
+            f"{refusal}: there is no folder {str(folder.parent)!r} to make it in"
+        )
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{refusal}: it is a file, and a folder is written")
+    if not os.access(folder if folder.exists() else parent, os.W_OK | os.X_OK):
+        raise PermissionError(f"{refusal}: it cannot be written to")
 
 
 def slices_of(num_entries: int) -> Iterator[slice]:

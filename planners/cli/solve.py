@@ -16,6 +16,7 @@ from aggmaze.layouts.text import SUFFIXES
 from aggmaze.models.model import Model
 from planners.arrival import Arrival, arrival, describe_arrival
 from planners.budget import Clock
+from planners.checkpoint_folder import CheckpointFolder
 from planners.cli.app import err, out, reported
 from planners.cli.opening import model_of, opened
 from planners.cli.options import (
@@ -175,6 +176,10 @@ def solve_command(
     check_outputs(save, image, certificate)
     if store is not None:
         check_folder(store)
+        if checkpoint is not None and store.absolute() == checkpoint.absolute():
+            raise ValueError(f"--store and --checkpoint are one folder, {str(store)!r}")
+    if checkpoint is not None:
+        CheckpointFolder(checkpoint).check()
     # Before the environment, which may take long to make.
     asked = asked_objective(gamma, objective_name, horizon, average, dead_ends)
     check_limits(tol, atol, num_iterations, num_updates, time_limit)

@@ -22,7 +22,7 @@ from planners.certificate import LARGEST_START, Certifier
 from planners.checkpoint import Keeper
 from planners.engine import Engine
 from planners.event_engine import make_engine
-from planners.fingerprints import fact, model_key
+from planners.fingerprints import Traced, fact, model_key
 from planners.iterate import iterate
 from planners.judge import Run
 from planners.kernels.compiling import interruptible
@@ -336,17 +336,19 @@ def keeper_of(
     if request.checkpoint is None:
         return None
     V0 = request.V0
+    given = {} if options is None else vars(options)
     identity = {
         "model": model_key(engine),
         "gamma": engine.gamma,
         "method": request.method,
-        **({} if options is None else {name: fact(value) for name, value in vars(options).items()}),
+        **{name: fact(value) for name, value in given.items()},
         "seed": request.seed,
         "V0": "0" if V0 is None else fact(np.asarray(V0, dtype=np.float64)),
         "tolerance": "given" if budget.has_tolerance else "not given",
         "certify": request.certify,
     }
-    return Keeper(request.checkpoint, identity, engine, solver)
+    functions = {name: value for name, value in given.items() if isinstance(value, Traced)}
+    return Keeper(request.checkpoint, identity, engine, solver, functions)
 
 
 @contextlib.contextmanager
@@ -400,7 +402,9 @@ def check_method(
             takes = f"takes {', '.join(allowed)}" if allowed else "takes no options of its own"
             hint = did_you_mean(option, allowed)
             raise TypeError(f"{name} does not take {option!r}; it {takes}{hint}")
-    return None if kind is None else kind(**options)
+    # What is kept of a run says which values it took of functions.
+    traced = {key: Traced(value) if callable(value) else value for key, value in options.items()}
+    return None if kind is None else kind(**traced)
 
 
 def _solver_for(method: str, model: Model) -> Callable[..., Solver]:

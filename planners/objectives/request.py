@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from aggmaze.checks import (
+    as_float,
     check_choice,
     check_integer,
     check_not_negative,
@@ -57,10 +59,14 @@ callback, checkpoint
 
     def __post_init__(self) -> None:
         check_limits(self.tol, self.atol, self.num_iterations, self.num_updates, self.time_limit)
-        for name in ("tol", "atol"):
+        # Numbers of any type become Python's, which neither overflow nor are unknown to JSON.
+        for name in ("tol", "atol", "time_limit"):
             value = getattr(self, name)
-            object.__setattr__(self, name, None if value is None else float(value))
-        check_integer("seed", self.seed)
+            object.__setattr__(self, name, None if value is None else as_float(value))
+        for name in ("num_iterations", "num_updates"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else operator.index(value))
+        object.__setattr__(self, "seed", check_integer("seed", self.seed))
         check_choice("certify", self.certify, ("final", "every"))
         object.__setattr__(self, "checkpoint", as_checkpoint(self.checkpoint))
 

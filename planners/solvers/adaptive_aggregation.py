@@ -103,7 +103,8 @@ class AdaptiveAggregationOptions:
     def __post_init__(self) -> None:
         epsilon_rule(self.epsilon)
         for name in ("num_global", "num_aggregated", "first_step"):
-            check_integer(name, getattr(self, name), least=1 if name == "first_step" else 0)
+            least = 1 if name == "first_step" else 0
+            object.__setattr__(self, name, check_integer(name, getattr(self, name), least=least))
         if self.num_global + self.num_aggregated == 0:
             raise ValueError("num_global and num_aggregated must not both be 0")
         if self.converges and self.num_global == 0:

@@ -63,7 +63,8 @@ class BasinAggregationOptions:
 
     def __post_init__(self) -> None:
         if self.num_retraced is not None:
-            check_integer("num_retraced", self.num_retraced, least=0)
+            number = check_integer("num_retraced", self.num_retraced, least=0)
+            object.__setattr__(self, "num_retraced", number)
 
 
 class BasinAggregation:

@@ -62,7 +62,8 @@ class FixedAggregationOptions:
             raise ValueError(
                 f"labels must be integers of shape (S,), got {labels.dtype} of shape {labels.shape}"
             )
-        check_integer("first_step", self.first_step, least=1)
+        first = check_integer("first_step", self.first_step, least=1)
+        object.__setattr__(self, "first_step", first)
         step_size_rule(self.step_size)
 
     @property

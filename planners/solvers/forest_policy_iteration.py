@@ -98,7 +98,8 @@ class ForestPolicyIterationOptions:
 
     def __post_init__(self) -> None:
         check_choice("start", self.start, STARTS)
-        check_integer("num_sweeps", self.num_sweeps, least=0)
+        number = check_integer("num_sweeps", self.num_sweeps, least=0)
+        object.__setattr__(self, "num_sweeps", number)
 
 
 class ForestPolicyIteration:

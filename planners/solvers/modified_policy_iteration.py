@@ -107,7 +107,8 @@ class ModifiedPolicyIterationOptions:
 
     def __post_init__(self) -> None:
         if self.inner_sweeps is not None:
-            check_integer("inner_sweeps", self.inner_sweeps)
+            number = check_integer("inner_sweeps", self.inner_sweeps)
+            object.__setattr__(self, "inner_sweeps", number)
 
 
 class ModifiedPolicyIteration:

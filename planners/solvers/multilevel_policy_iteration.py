@@ -69,7 +69,8 @@ class MultilevelPolicyIterationOptions:
 
     def __post_init__(self) -> None:
         check_choice("start", self.start, STARTS)
-        check_integer("num_sweeps", self.num_sweeps, least=1)
+        number = check_integer("num_sweeps", self.num_sweeps, least=1)
+        object.__setattr__(self, "num_sweeps", number)
 
 
 class MultilevelPolicyIteration:

@@ -24,7 +24,15 @@ from hypothesis import strategies as st
 
 import planners
 from aggmaze import EventMDP, MoveMDP
-from planners import AverageCost, Checkpoint, SolveResult, Status, checkpoint, record
+from planners import (
+    AverageCost,
+    Checkpoint,
+    SolveResult,
+    Status,
+    checkpoint,
+    checkpoint_folder,
+    record,
+)
 from planners.bellman import local_engine
 from planners.budget import Budget, Clock
 from planners.certificate import Certifier
@@ -544,8 +552,6 @@ def test_what_is_torn_is_noticed(name: str, damage: Callable[[Path], None], tmp_
     solve(EXACT["Algorithm 3"], kept, callback=stop_at(13))
     letter = newest(tmp_path)
     path = tmp_path / (f"{letter}.json" if name == ".json" else f"{letter}-{name}")
-    if name == ".json" and damage in (flip, cut):
-        damage = spoil
     damage(path)
     if name == ".json" and damage is Path.unlink:
         result = solve(EXACT["Algorithm 3"], kept)  # as if it had never been
@@ -580,7 +586,7 @@ def test_folders_that_cannot_be_written_are_refused_before_the_solve(
             solve(EXACT["so many sweeps"], path, callback=never)
         assert repr(str(path)) in str(refusal.value)
     usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(checkpoint.shutil, "disk_usage", lambda path: usage._replace(free=1000))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))
     with pytest.raises(OSError, match=r"there is no room .* 1.0 kB is free"):
         solve(EXACT["so many sweeps"], tmp_path / "kept", callback=never)
 
@@ -607,11 +613,13 @@ def test_room_is_taken_before_the_solve(tmp_path: Path) -> None:
     assert "File too large" in told
 
 
-@pytest.mark.parametrize("failing", ["write_slice", "move_head"])
+@pytest.mark.parametrize(
+    ("home", "failing"), [(checkpoint, "write_slice"), (checkpoint_folder, "move_head")]
+)
 def test_a_disk_that_fails_on_the_way_does_not_end_the_run(
-    failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Any, failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    works = getattr(checkpoint, failing)
+    works = getattr(home, failing)
     calls = itertools.count()
 
     def fails(*arguments: Any) -> Any:
@@ -621,7 +629,7 @@ def test_a_disk_that_fails_on_the_way_does_not_end_the_run(
 
     kept = Checkpoint(tmp_path, every_iterations=6)
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, failing, fails)
+        patch.setattr(home, failing, fails)
         with pytest.warns(UserWarning, match="could be written to .* No space left") as warned:
             result = solve(EXACT["Algorithm 3"], kept)
     assert len(warned) > 2

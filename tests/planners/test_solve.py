@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -61,6 +62,46 @@ def test_numbers_of_numpy_will_do(gamma: Any) -> None:
     result = solve(gamma=gamma)
     assert result.gamma == float(gamma)
     assert type(result.gamma) is float
+
+
+@pytest.mark.parametrize(
+    ("options", "numbers"),
+    [
+        ({}, {"gamma": 0.5, "tol": 0.125, "time_limit": 60.0, "seed": 100, "num_threads": 1}),
+        ({}, {"gamma": 0.5, "atol": 0.125, "num_updates": 120, "num_iterations": 100}),
+        ({"method": "auto"}, {"gamma": 0.5, "num_iterations": 5}),
+        ({"method": "modified_policy_iteration"}, {"gamma": 0.5, "inner_sweeps": 100}),
+        ({"method": "forest_policy_iteration"}, {"gamma": 0.5, "num_sweeps": 100}),
+        ({"method": "multilevel_policy_iteration"}, {"gamma": 0.5, "num_sweeps": 100}),
+        ({"method": "basin_aggregation"}, {"gamma": 0.5, "num_retraced": 100}),
+        (
+            {"method": "fixed_aggregation", "labels": np.arange(40, dtype=np.int8) // 2},
+            {"gamma": 0.5, "first_step": 120, "num_iterations": 100, "step_size": 0.5},
+        ),
+        ({"objective": planners.TotalCost()}, {"tol": 0.125, "num_iterations": 100, "seed": 1}),
+        ({"objective": planners.AverageCost()}, {"tol": 0.125, "num_iterations": 100, "seed": 1}),
+        ({"objective": planners.FiniteHorizon(np.int8(100))}, {"seed": 100, "time_limit": 50.0}),
+    ],
+)
+def test_arguments_of_numpy_are_those_of_python(
+    options: dict[str, Any], numbers: dict[str, float], tmp_path: Path
+) -> None:
+    """Small types too, whose sums would overflow."""
+    typed = {
+        name: np.int8(value) if isinstance(value, int) else np.float16(value)
+        for name, value in numbers.items()
+    }
+    expected, found = (planners.solve(MOVES, **options, **given) for given in (numbers, typed))
+    np.testing.assert_array_equal(found.values, expected.values)
+    assert found.bound == expected.bound
+    assert found.message == expected.message
+    assert found.num_iterations == expected.num_iterations
+    found.save(tmp_path / "result.npz")
+    found.store(tmp_path / "result")
+    opened = planners.open_result(tmp_path / "result")
+    for again in (planners.SolveResult.load(tmp_path / "result.npz"), opened):
+        np.testing.assert_array_equal(again.values, expected.values)
+        assert again.objective == expected.objective or "steps" in repr(expected.objective)
 
 
 @pytest.mark.parametrize("method", ["value_iteraton", "adaptive", "", None, 3, ["value_iteration"]])

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import errno
+import itertools
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +27,7 @@ from planners.slices import Share
 from tests.planners.reference import dense, random_moves, random_tabular, small_models
 from tests.planners.split_engine import in_parts
 
+ROOT = Path(__file__).parents[2]
 MODEL = random_moves(0, 40, 4, p=0.9)
 RESULT = planners.solve(MODEL, gamma=0.9, method="adaptive_aggregation", num_iterations=20)
 NAMED = aggmaze.TabularMDP.from_function(
@@ -111,20 +118,194 @@ def test_folders_with_other_things_are_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 
-def test_a_store_that_fails_leaves_nothing_that_opens(
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    "name", ["values.npy", "labels.npy", "result.json", "left.json", ".result.json.0123", "x"]
+)
+def test_files_of_others_stop_a_store_before_it_writes(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("{}")
+    before = contents(tmp_path)
+    words = f"no result can be stored in {str(tmp_path)!r}: it holds other things, such as {name!r}"
+    with pytest.raises(FileExistsError) as refusal:
+        RESULT.store(tmp_path)
+    assert str(refusal.value) == words
+    assert contents(tmp_path) == before
+
+
+def test_files_of_others_beside_a_result_stay(tmp_path: Path) -> None:
+    other = planners.solve(MODEL, gamma=0.9, method="value_iteration")  # without labels
+    other.store(tmp_path)
+    (tmp_path / "picture.png").write_text("picture")
+    RESULT.store(tmp_path)
+    other.store(tmp_path)
+    assert (tmp_path / "picture.png").read_text() == "picture"
+    (tmp_path / "labels-2.npy").write_text("mine")
+    before = contents(tmp_path)
+    for _ in range(2):
+        with pytest.raises(FileExistsError, match=r"'labels-2\.npy', which is of no stored result"):
+            RESULT.store(tmp_path)
+        assert contents(tmp_path) == before
+    assert_same(open_result(tmp_path, verify=True), other)
+
+
+def test_nothing_is_left_of_those_that_were_replaced(tmp_path: Path) -> None:
+    for _ in range(4):
+        RESULT.store(tmp_path)
+        head = json.loads((tmp_path / "result.json").read_text())
+        files = {entry["file"] for entry in head["files"].values()}
+        assert set(contents(tmp_path)) == files | {"result.json"}
+        assert_same(open_result(tmp_path, verify=True), RESULT)
+    assert "values-2.npy" in files
+
+
+@pytest.mark.parametrize("failing", ["reserve", "write_slice", "move_head"])
+@pytest.mark.parametrize("old", [True, False])
+def test_a_store_that_fails_leaves_what_was_there(
+    old: bool, failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = planners.solve(random_moves(1, 30, 4, p=0.9), gamma=0.9, method="value_iteration")
+    works, stored = getattr(folders, failing), tmp_path / "result"
+    (RESULT.store if old else Path.mkdir)(stored)
+    before = contents(stored)
+    for number in itertools.count(1):  # until it fails no more
+        calls = itertools.count(1)
+
+        def fails(*arguments: Any, number: int = number, calls: Any = calls) -> Any:
+            if next(calls) == number:
+                raise OSError(errno.ENOSPC, "full")
+            return works(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(folders, failing, fails)
+            with contextlib.suppress(OSError):
+                other.store(stored)
+                break
+        assert contents(stored) == before
+    assert number > (2 if failing == "move_head" else 5)
+    assert_same(open_result(stored), other)
+
+
+KILLED = """
+import os, shutil, sys
+from pathlib import Path
+from planners import SolveResult, open_result
+
+first, second = (SolveResult.load(path) for path in sys.argv[1:3])
+folder, step = Path(sys.argv[3]), int(sys.argv[5])
+names = tuple(str(Path(sys.argv[4], "planners", name)) for name in ("folders.py", "slices.py"))
+
+
+def killed_at(number):
+    count = 0
+
+    def line(frame, event, argument):
+        nonlocal count
+        if event == "line":
+            count += 1
+            if count == number:
+                os._exit(9)
+        return line
+
+    sys.settrace(lambda frame, *_: line if frame.f_code.co_filename in names else None)
+    second.store(folder)
+    os._exit(0)
+
+
+def found():
+    try:
+        values = open_result(folder, verify=True).values
+    except (ValueError, FileNotFoundError) as error:
+        return str(error)
+    return next(n for n, r in (("old", first), ("new", second)) if len(r.values) == len(values))
+
+
+for old in (True, False):
+    seen, number, code = [], 1, 9
+    while code:
+        shutil.rmtree(folder, ignore_errors=True)
+        if old:
+            first.store(folder)
+        child = os.fork()
+        if child == 0:
+            killed_at(number)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        seen.append(found())
+        if code:
+            second.store(folder)  # what is left of the first try is in nobody's way
+            assert found() == "new"
+        number += step
+    print(*dict.fromkeys(seen), sep="|")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes that are made by fork")
+def test_a_store_that_is_killed_at_any_line_leaves_one_of_the_two(tmp_path: Path) -> None:
+    second = planners.solve(random_moves(1, 30, 4, p=0.9), gamma=0.9, method="value_iteration")
+    paths = [tmp_path / "first.npz", tmp_path / "second.npz", tmp_path / "stored"]
+    RESULT.save(paths[0])
+    second.save(paths[1])
+    told = subprocess.run(
+        [sys.executable, "-c", KILLED, *map(str, paths), str(ROOT), "67"],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert told.returncode == 0, told.stderr
+    replaced, made = told.stdout.splitlines()
+    assert replaced == "old|new"
+    name = repr(str(paths[2]))
+    assert made == (
+        f"there is no folder {name}|{name} is no stored result: it has no result.json, which is "
+        f"written last|{name} holds a result that was not written to the end|new"
+    )
+
+
+def test_what_the_disk_says_is_said_with_the_folder(
     stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*arguments: Any) -> None:
-        raise OSError("full")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with monkeypatch.context() as patch:
-        patch.setattr(folders, "move_head", fails)
-        with pytest.raises(OSError, match="full"):
+    monkeypatch.setattr(folders, "write_slice", fails)
+    with pytest.raises(OSError, match="No space left") as refusal:
+        RESULT.store(stored)
+    assert str(refusal.value) == (
+        f"no result can be stored in {str(stored)!r}: No space left on device"
+    )
+
+
+def test_two_do_not_store_into_one_folder_at_once(
+    stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fcntl")
+    works = folders.write_slice
+
+    def also(*arguments: Any) -> Any:
+        monkeypatch.setattr(folders, "write_slice", works)
+        with pytest.raises(OSError, match="another process is writing one there"):
             RESULT.store(stored)
-    with pytest.raises(ValueError, match=r"is no stored result: it has no result\.json"):
-        open_result(stored)
+        return works(*arguments)
+
+    monkeypatch.setattr(folders, "write_slice", also)
     RESULT.store(stored)
-    assert_same(open_result(stored), RESULT)
+    assert folders.write_slice is works
+    assert_same(open_result(stored, verify=True), RESULT)
+
+
+def test_heads_name_no_files_elsewhere(stored: Path) -> None:
+    (stored.parent / "values.npy").write_bytes((stored / "values.npy").read_bytes())
+    head = json.loads((stored / "result.json").read_text())
+    head["files"]["values"]["file"] = "../values.npy"
+    (stored / "result.json").write_text(json.dumps(head))
+    with pytest.raises(ValueError, match="is not a stored result: the file of values is"):
+        open_result(stored)
+    with pytest.raises(FileExistsError, match=r"such as 'result\.json'"):
+        RESULT.store(stored)
+    assert (stored.parent / "values.npy").exists()
 
 
 def edited(**changes: Any) -> Callable[[Path], None]:
@@ -250,6 +431,9 @@ def test_blocks_that_are_none_are_refused() -> None:
     for states in ((-1, 3), (3, 3), (0, 41), (40, 41)):
         with pytest.raises(ValueError, match="states"):
             planners.q_values(MODEL, RESULT, states=states)
+    for wrong in (3, (1, 2, 3), np.arange(5), "all"):
+        with pytest.raises(TypeError, match="states must be a pair"):
+            planners.q_values(MODEL, RESULT, states=wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"V must have shape \(40,\)"):
         planners.q_values(MODEL, np.ones(39), 0.9, states=(0, 3))
     with pytest.raises(ValueError, match=r"V\[\d+\] = nan must be finite"):

@@ -56,19 +56,29 @@ def test_a_command_that_a_scheduler_ends_is_gone_on_with(
 def test_what_is_wrong_is_said_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    (tmp_path / "file").write_text("text")
-    assert run(monkeypatch, *SOLVE, "--checkpoint", tmp_path / "kept", "--num-iterations", 9) == 0
+    file, kept, other, none = (tmp_path / name for name in ("file", "kept", "other", "none"))
+    file.write_text("text")
+    other.mkdir()
+    (other / "a-V.npy").write_text("text")
+    assert run(monkeypatch, *SOLVE, "--checkpoint", kept, "--num-iterations", 9) == 0
+    entries = sorted(tmp_path.rglob("*"))
     for arguments, words in (
         (("--checkpoint-every", "5"), "--checkpoint-every says how often, and --checkpoint FOLDER"),
-        (("--checkpoint", tmp_path / "file"), "no checkpoint can be kept in"),
-        (
-            ("--checkpoint", tmp_path / "kept", "--checkpoint-every", "0"),
-            "--checkpoint-every must be positive",
-        ),
-        (("--checkpoint", tmp_path / "kept", "--seed", "1"), "seed is 0 there and 1 here"),
+        (("--checkpoint", file), "it is a file, and a folder is written"),
+        (("--checkpoint", none / "kept"), f"there is no folder {str(none)!r} to make it in"),
+        (("--checkpoint", other), "it holds other things, such as 'a-V.npy'"),
+        (("--checkpoint", ""), "no checkpoint can be kept in '.'"),
+        (("--checkpoint", kept, "--checkpoint-every", "0"), "--checkpoint-every must be positive"),
+        (("--checkpoint", kept, "--checkpoint-every", "-5"), "--checkpoint-every must be positive"),
+        (("--checkpoint", kept, "--checkpoint-every", "nan"), "--checkpoint-every must be positiv"),
+        (("--checkpoint", kept, "--seed", "1"), "seed is 0 there and 1 here"),
+        (("--checkpoint", none, "--store", none), "--store and --checkpoint are one folder"),
+        (("--store", kept), "no result can be stored in"),
+        (("--store", other), "it holds other things, such as 'a-V.npy'"),
     ):
         capsys.readouterr()
         assert run(monkeypatch, *SOLVE, *arguments) == 2
         told = capsys.readouterr().err.splitlines()
-        assert [line for line in told if words in line]
+        assert words in told[-1]
         assert told[-1].startswith("error: ")
+        assert sorted(tmp_path.rglob("*")) == entries

@@ -123,7 +123,7 @@ def test_a_result_is_stored_where_there_is_nothing_else(
     for path, words in (
         (tmp_path / "other", "holds other things, such as 'letter.txt'"),
         (tmp_path / "other" / "letter.txt", "is a file, and a folder is written"),
-        (tmp_path / "none" / "result", "is no folder"),
+        (tmp_path / "none" / "result", "there is no folder"),
     ):
         assert run(monkeypatch, *arguments[:-1], path) == 2
         assert words in capsys.readouterr().err
