@@ -25,7 +25,7 @@ from planners.objectives import average_cost, finite_horizon, total_cost
 from planners.objectives.discounted import METHODS as DISCOUNTED_METHODS
 from planners.objectives.request import AUTO, check_limits, check_method_of
 from planners.record import Callback
-from planners.result import KEYBOARD, SolveResult
+from planners.result import SolveResult, Status
 from planners.solve import check_method, solve
 
 if TYPE_CHECKING:
@@ -285,42 +285,43 @@ def compare(
     runs: list[ComparedRun] = []
     interrupted = False
     watch = _Watch(callback)
-    for each, method, given in planned:
-        if begun is not None:
-            begun(method, each)
-        arguments = {"objective": each, "method": method, **settings, **given}
-        try:
-            result = solve(model, callback=watch.see, **arguments)
-        except KeyboardInterrupt:
-            interrupted = True
-            break
-        except (ValueError, MemoryError) as error:
-            runs.append(ComparedRun(method, each, None, str(error)))
-            continue
-        interrupted = result.message == KEYBOARD or watch.stopped
-        if result.success and not interrupted and result.seconds < _SHORT:
-            result, interrupted = _timed_again(result, model, arguments)
-        runs.append(ComparedRun(method, each, result))
-        if interrupted:
-            break
+    try:
+        for each, method, given in planned:
+            if begun is not None:
+                begun(method, each)
+            arguments = {"objective": each, "method": method, **settings, **given}
+            try:
+                result = solve(model, callback=watch.see, **arguments)
+            except (ValueError, MemoryError) as error:
+                runs.append(ComparedRun(method, each, None, str(error)))
+                continue
+            runs.append(ComparedRun(method, each, result))
+            interrupted = result.status == Status.INTERRUPTED or watch.stopped
+            if interrupted:
+                break
+            if result.success and result.seconds < _SHORT:
+                runs[-1] = ComparedRun(method, each, _timed_again(model, arguments))
+    except KeyboardInterrupt:
+        interrupted = True
+    try:
+        compared = _with_errors(runs)
+    except KeyboardInterrupt:
+        # What is finished is not lost for what is said of it.
+        interrupted = True
+        compared = _with_errors(runs)
     num_states = model.num_listed_states
-    return Comparison(_with_errors(runs), num_states, model.num_actions, interrupted)
+    return Comparison(compared, num_states, model.num_actions, interrupted)
 
 
-def _timed_again(
-    first: SolveResult, model: Model, arguments: Mapping[str, Any]
-) -> tuple[SolveResult, bool]:
-    """Return a run made again, with the median of its times, and whether Ctrl-C met it."""
+def _timed_again(model: Model, arguments: Mapping[str, Any]) -> SolveResult:
+    """Return a run made again, with the median of its times."""
     again = []
     for _ in range(_NUM_MORE):
-        try:
-            result = solve(model, **arguments)
-        except KeyboardInterrupt:
-            return first, True
-        if result.message == KEYBOARD:
-            return first, True
+        result = solve(model, **arguments)
+        if result.status == Status.INTERRUPTED:
+            raise KeyboardInterrupt  # its time is none
         again.append(result)
-    return replace(again[-1], seconds=statistics.median(each.seconds for each in again)), False
+    return replace(again[-1], seconds=statistics.median(each.seconds for each in again))
 
 
 class _Watch:
