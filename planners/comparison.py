@@ -91,6 +91,11 @@ class ComparedRun:
         return f"{self.result.status}{chosen}"
 
     @property
+    def has_history(self) -> bool:
+        """Whether anything was noted on its way, so that there is something to draw."""
+        return self.result is not None and len(self.result.history) > 0
+
+    @property
     def error(self) -> str:
         """The true error in words: a number as far as it is known."""
         low, high = self.error_low, self.error_high
@@ -200,12 +205,12 @@ class Comparison:
         from planners.plotting.canvas import new_figure
 
         drawn = [
-            (objective, {run.method: run.result for run in self.of(objective) if run.result})
+            (objective, {run.method: run.result for run in self.of(objective) if run.has_history})
             for objective in self.objectives
         ]
         drawn = [(objective, results) for objective, results in drawn if results]
         if not drawn:
-            raise ValueError("there is nothing to draw: no method runs on this model")
+            raise ValueError("there is nothing to draw: no run noted anything on its way")
         if len(drawn) == 1:
             return plot_convergence(drawn[0][1], against=against, show=show, ax=ax, title=title)
         if ax is not None:
@@ -284,6 +289,7 @@ def compare(
     model = as_model(model_or_env)
     runs: list[ComparedRun] = []
     interrupted = False
+    size = model.num_listed_states, model.num_actions
     watch = _Watch(callback)
     try:
         for each, method, given in planned:
@@ -309,8 +315,7 @@ def compare(
         # What is finished is not lost for what is said of it.
         interrupted = True
         compared = _with_errors(runs)
-    num_states = model.num_listed_states
-    return Comparison(compared, num_states, model.num_actions, interrupted)
+    return Comparison(compared, *size, interrupted)
 
 
 def _timed_again(model: Model, arguments: Mapping[str, Any]) -> SolveResult:

@@ -12,7 +12,7 @@ import typer
 from aggmaze.env_settings import parse_settings
 from aggmaze.files import atomic_file
 from aggmaze.layouts.text import SUFFIXES
-from planners.cli.app import err, out, reported
+from planners.cli.app import complain, err, out, reported
 from planners.cli.opening import model_of, opened
 from planners.cli.options import (
     Atol,
@@ -154,7 +154,9 @@ def compare_command(
         with atomic_file(json_file) as file:
             file.write(text.encode())
         out.print(f"numbers in {json_file}", highlight=False, soft_wrap=True)
-    if plot is not None and any(run.result is not None for run in found.runs):
+    if plot is not None and not any(run.has_history for run in found.runs):
+        complain(f"no picture in {plot}: no run noted anything on its way")
+    elif plot is not None:
         with Waiting(err, "drawing"):
             from planners.plotting import save_figure  # which takes long to import
 

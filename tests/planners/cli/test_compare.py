@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import linecache
+import math
 import os
 import signal
 import subprocess
@@ -103,15 +105,20 @@ def test_ctrl_c_prints_what_is_finished(
     assert rows == {"value_iteration": "converged", "gauss_seidel": "interrupted"}
 
 
-def test_ctrl_c_at_any_line_of_a_comparison_leaves_what_is_finished() -> None:
+def test_ctrl_c_at_any_line_of_a_comparison_leaves_what_is_finished(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Wherever it strikes once the runs have begun, those that were over are returned."""
     model = planners.as_model(gym.make("TerrainMaze-v0", shape=(4, 4)))
     names = ["value_iteration", "gauss_seidel"]
+    # The same lines however fast the machine is.
+    monkeypatch.setattr(comparison, "_SHORT", math.inf)
+    monkeypatch.setattr(comparison, "_NUM_MORE", 1)
     counted = Strike(0)
     whole = counted.trace(lambda: planners.compare(model, names, gamma=0.9))
     assert [run.ended for run in whole.runs] == ["converged"] * 2
     finished = set()
-    for number in range(counted.begun, counted.count + 1):
+    for number in range(counted.begun, counted.count):
         strike = Strike(number)
         found = strike.trace(lambda: planners.compare(model, names, gamma=0.9))
         done = [run for run in found.runs if run.result is not None and run.result.success]
@@ -137,10 +144,12 @@ class Strike:
         return self._line if frame.f_code.co_filename == comparison.__file__ else None
 
     def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "line":
+        # No signal is heard at "try:", which does nothing, and what is raised there none catches.
+        text = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+        if event == "line" and text != "try:":
             self.count += 1
             if not self.begun and "watch" in frame.f_locals:
-                self.begun = self.count + 1
+                self.begun = self.count
             if self.count == self._number:
                 self.over = len(frame.f_locals.get("runs", ()))
                 raise KeyboardInterrupt
@@ -157,8 +166,8 @@ class Strike:
 
 # Runs that take long enough to be met, with files that are to be whole or not there.
 LONG = (
-    "compare TerrainMaze-v0 --set shape=60,60 --set p=0.9 --gamma 0.999 --json runs.json "
-    "--plot runs.png --methods policy_iteration,value_iteration,gauss_seidel --tol 1e-12"
+    "compare TerrainMaze-v0 --set shape=60,60 --set p=0.9 --gamma 0.99 --json runs.json "
+    "--plot runs.png --methods policy_iteration,value_iteration,gauss_seidel --tol 1e-8"
 )
 
 
