@@ -7,18 +7,51 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+
+# Of what is imported by another name than it is installed by.
+_PACKAGES = {"PIL": "pillow", "pygame": "pygame-ce"}
+_OURS = ("aggmaze", "planners")
 
 
 def main() -> None:
-    """Run the command; on Ctrl-C while it is imported, say so and end at once."""
+    """Run the command; on Ctrl-C while it is imported, say so and end at once.
+
+    Where a package that it cannot do without is not installed, it says which and ends with 2.
+    """
     usual = signal.getsignal(signal.SIGINT)
     if usual is signal.default_int_handler:  # else whoever started the command ignores Ctrl-C
         # No exception: imports may lose one, or print it and go on.
         signal.signal(signal.SIGINT, _end)
-    from planners.cli import main as run
+    try:
+        from planners.cli import main as run
+    except ModuleNotFoundError as error:
+        if _root(error) in _OURS:
+            raise
+        print(f"error: {what_to_install(error)}", file=sys.stderr)
+        sys.exit(2)
 
     signal.signal(signal.SIGINT, usual)
     run()
+
+
+def what_to_install(error: ModuleNotFoundError) -> str:
+    """Say what to install for a module that is not there.
+
+    Parameters
+    ----------
+    error : ModuleNotFoundError
+        Left as it is where it says more than Python does.
+    """
+    root = _root(error)
+    if not root or root in _OURS or not str(error).startswith("No module named"):
+        return str(error)
+    package = _PACKAGES.get(root, root)
+    return f"aggmaze needs {package}, which is not installed: pip install {package}"
+
+
+def _root(error: ModuleNotFoundError) -> str:
+    return (error.name or "").partition(".")[0]
 
 
 def _end(*signal_and_frame: object) -> None:

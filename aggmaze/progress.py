@@ -15,24 +15,31 @@ from typing import IO
 #: Takes what is done, of how much, and what is counted, in the plural.
 Listener = Callable[[int, int, str], object]
 
+#: Takes an error that shrinks, and how small it is to become.
+ErrorListener = Callable[[float, float], object]
+
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_error_listener: ContextVar[ErrorListener | None] = ContextVar("error_listener", default=None)
 _MEGABYTE = 10**6
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
-    """Let a function hear what is reported in the block, by this thread.
+def listening(listener: Listener, of_errors: ErrorListener | None = None) -> Iterator[None]:
+    """Let functions hear what is reported in the block, by this thread.
 
     Parameters
     ----------
     listener : callable
-        Called often: it must be quick.
+        Hears how much is done.  Called often: it must be quick.
+    of_errors : callable, optional
+        Hears how near what converges is; by default nobody does.
     """
-    token = _listener.set(listener)
+    token, error_token = _listener.set(listener), _error_listener.set(of_errors)
     try:
         yield
     finally:
         _listener.reset(token)
+        _error_listener.reset(error_token)
 
 
 def report(done: int, total: int, unit: str) -> None:
@@ -48,6 +55,24 @@ def report(done: int, total: int, unit: str) -> None:
     listener = _listener.get()
     if listener is not None:
         listener(done, total, unit)
+
+
+def errors_are_heard() -> bool:
+    """Return whether anybody hears `report_error`, for which an error may have to be computed."""
+    return _error_listener.get() is not None
+
+
+def report_error(error: float, target: float) -> None:
+    """Tell how near something that converges is.
+
+    Parameters
+    ----------
+    error, target : float
+        What is left of the error or residual, and at how much it ends, in one unit.
+    """
+    listener = _error_listener.get()
+    if listener is not None:
+        listener(error, target)
 
 
 def report_bytes(done: int, total: int) -> None:

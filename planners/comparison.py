@@ -25,7 +25,7 @@ from planners.objectives import average_cost, finite_horizon, total_cost
 from planners.objectives.discounted import METHODS as DISCOUNTED_METHODS
 from planners.objectives.request import AUTO, check_limits, check_method_of
 from planners.record import Callback
-from planners.result import KEYBOARD, SolveResult
+from planners.result import SolveResult, Status
 from planners.solve import check_method, solve
 
 if TYPE_CHECKING:
@@ -89,6 +89,11 @@ class ComparedRun:
             return f"not here: {self.refusal}"
         chosen = f", {self.result.method}" if self.method == AUTO else ""
         return f"{self.result.status}{chosen}"
+
+    @property
+    def has_history(self) -> bool:
+        """Whether anything was noted on its way, so that there is something to draw."""
+        return self.result is not None and len(self.result.history) > 0
 
     @property
     def error(self) -> str:
@@ -200,12 +205,12 @@ class Comparison:
         from planners.plotting.canvas import new_figure
 
         drawn = [
-            (objective, {run.method: run.result for run in self.of(objective) if run.result})
+            (objective, {run.method: run.result for run in self.of(objective) if run.has_history})
             for objective in self.objectives
         ]
         drawn = [(objective, results) for objective, results in drawn if results]
         if not drawn:
-            raise ValueError("there is nothing to draw: no method runs on this model")
+            raise ValueError("there is nothing to draw: no run noted anything on its way")
         if len(drawn) == 1:
             return plot_convergence(drawn[0][1], against=against, show=show, ax=ax, title=title)
         if ax is not None:
@@ -284,43 +289,44 @@ def compare(
     model = as_model(model_or_env)
     runs: list[ComparedRun] = []
     interrupted = False
+    size = model.num_listed_states, model.num_actions
     watch = _Watch(callback)
-    for each, method, given in planned:
-        if begun is not None:
-            begun(method, each)
-        arguments = {"objective": each, "method": method, **settings, **given}
-        try:
-            result = solve(model, callback=watch.see, **arguments)
-        except KeyboardInterrupt:
-            interrupted = True
-            break
-        except (ValueError, MemoryError) as error:
-            runs.append(ComparedRun(method, each, None, str(error)))
-            continue
-        interrupted = result.message == KEYBOARD or watch.stopped
-        if result.success and not interrupted and result.seconds < _SHORT:
-            result, interrupted = _timed_again(result, model, arguments)
-        runs.append(ComparedRun(method, each, result))
-        if interrupted:
-            break
-    num_states = model.num_listed_states
-    return Comparison(_with_errors(runs), num_states, model.num_actions, interrupted)
+    try:
+        for each, method, given in planned:
+            if begun is not None:
+                begun(method, each)
+            arguments = {"objective": each, "method": method, **settings, **given}
+            try:
+                result = solve(model, callback=watch.see, **arguments)
+            except (ValueError, MemoryError) as error:
+                runs.append(ComparedRun(method, each, None, str(error)))
+                continue
+            runs.append(ComparedRun(method, each, result))
+            interrupted = result.status == Status.INTERRUPTED or watch.stopped
+            if interrupted:
+                break
+            if result.success and result.seconds < _SHORT:
+                runs[-1] = ComparedRun(method, each, _timed_again(model, arguments))
+    except KeyboardInterrupt:
+        interrupted = True
+    try:
+        compared = _with_errors(runs)
+    except KeyboardInterrupt:
+        # What is finished is not lost for what is said of it.
+        interrupted = True
+        compared = _with_errors(runs)
+    return Comparison(compared, *size, interrupted)
 
 
-def _timed_again(
-    first: SolveResult, model: Model, arguments: Mapping[str, Any]
-) -> tuple[SolveResult, bool]:
-    """Return a run made again, with the median of its times, and whether Ctrl-C met it."""
+def _timed_again(model: Model, arguments: Mapping[str, Any]) -> SolveResult:
+    """Return a run made again, with the median of its times."""
     again = []
     for _ in range(_NUM_MORE):
-        try:
-            result = solve(model, **arguments)
-        except KeyboardInterrupt:
-            return first, True
-        if result.message == KEYBOARD:
-            return first, True
+        result = solve(model, **arguments)
+        if result.status == Status.INTERRUPTED:
+            raise KeyboardInterrupt  # its time is none
         again.append(result)
-    return replace(again[-1], seconds=statistics.median(each.seconds for each in again)), False
+    return replace(again[-1], seconds=statistics.median(each.seconds for each in again))
 
 
 class _Watch:

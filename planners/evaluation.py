@@ -24,7 +24,7 @@ from aggmaze.memory import check_memory
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
-from aggmaze.progress import report
+from aggmaze.progress import errors_are_heard, report, report_error
 from planners.adapters import as_model
 from planners.bellman import local_engine, no_limit
 from planners.budget import Budget, Clock
@@ -49,6 +49,7 @@ from planners.linear.rows import rows_of
 from planners.objective import AverageCost, Discounted, FiniteHorizon, Objective, TotalCost
 from planners.policies import available_actions, objective_of, policy_model, steps_to_terminal
 from planners.policy_gains import average_cost_of_policy
+from planners.record import Progress
 from planners.result import SolveResult, Status
 from planners.solvers.value_iteration import ValueIteration
 from planners.stages import Stages
@@ -323,13 +324,13 @@ def evaluate_by_sweeps(engine: Engine, V0: NDArray[np.float64]) -> NDArray[np.fl
         If nothing can be certified, or it takes more than a million sweeps.
     """
     certifier = Certifier(engine)
-    run = iterate(
-        ValueIteration(engine),
-        V0,
-        certifier,
-        Budget(tol=certifier.attainable(0.0), num_iterations=_MOST_SWEEPS),
-        Clock(),
-    )
+    budget = Budget(tol=certifier.attainable(0.0), num_iterations=_MOST_SWEEPS)
+
+    def tell(progress: Progress) -> None:
+        report_error(progress.bound, budget.target(sup_norm(progress.values)))
+
+    callback = tell if errors_are_heard() else None
+    run = iterate(ValueIteration(engine), V0, certifier, budget, Clock(), callback=callback)
     if run.status == Status.INTERRUPTED:
         raise KeyboardInterrupt  # nobody asked for an approximate value
     if run.num_iterations >= _MOST_SWEEPS or not run.bound < math.inf:

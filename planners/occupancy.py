@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import bicgstab, splu
 
 from aggmaze.models.base import check_distribution
+from aggmaze.progress import errors_are_heard, report_error
 from planners.adapters import as_model
 from planners.chain_costs import arriving, normalised
 from planners.objective import AverageCost, Discounted, FiniteHorizon, Objective, TotalCost
@@ -125,7 +126,13 @@ def _solved(
     if count <= _MOST_FACTORED or transitions.nnz <= count:
         visits = splu(matrix).solve(first)
     else:
-        visits, failed = bicgstab(matrix, first, rtol=_ACCURACY, maxiter=20_000)
+        size = float(np.linalg.norm(first))
+
+        def tell(visits: NDArray[np.float64]) -> None:
+            report_error(float(np.linalg.norm(first - matrix @ visits)) / size, _ACCURACY)
+
+        callback = tell if errors_are_heard() else None
+        visits, failed = bicgstab(matrix, first, rtol=_ACCURACY, maxiter=20_000, callback=callback)
         if failed:
             raise FloatingPointError(
                 f"the visits of {count:,} states could not be found to {_ACCURACY:g}"

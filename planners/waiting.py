@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from contextlib import ExitStack
@@ -123,6 +124,8 @@ class Waiting:
         self._left: Ending | None = None
         self._counts = Forecast()
         self._counted: tuple[int, str] | None = None
+        self._errors = Forecast()
+        self._target: float | None = None
         self._hears = ExitStack()
         self._start = 0.0
         self._ended = threading.Event()
@@ -130,7 +133,7 @@ class Waiting:
 
     def __enter__(self) -> Self:
         self._start = time.monotonic()
-        self._hears.enter_context(listening(self.count))
+        self._hears.enter_context(listening(self.count, self.approach))
         self._thread.start()
         return self
 
@@ -169,6 +172,21 @@ class Waiting:
             self._counted, self._counts = (total, unit), Forecast()
         self._counts.note(total - done, self.passed)
         self.tell(f"{self._what}: {done:,} of {total:,} {unit}", self._counts)
+
+    def approach(self, error: float, target: float) -> None:
+        """Say how near to its end something is that converges, from which follows what is left.
+
+        Parameters
+        ----------
+        error, target : float
+            What is left of the error, and at how much it ends.
+        """
+        if not (0 < error < math.inf and 0 < target < math.inf):
+            return
+        if self._target != target:  # something else than before
+            self._target, self._errors = target, Forecast(math.log(target))
+        self._errors.note(math.log(error), self.passed)
+        self.tell(f"{self._what}: error {error:.2g}, to be {target:.2g}", self._errors)
 
     def _watch(self) -> None:
         if self._ended.wait(_SHOW_AFTER):

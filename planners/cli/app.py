@@ -12,6 +12,8 @@ from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 
 import aggmaze
+from aggmaze_command import what_to_install
+from planners.signals import Terminations
 
 
 def _without_metavars_of_flags(params: list[Any]) -> list[Any]:
@@ -81,16 +83,21 @@ Command = Callable[..., None]
 
 
 def reported(command: Command) -> Command:
-    """Turn what goes wrong in a command into one line on stderr and an exit code."""
+    """Turn what goes wrong in a command into one line on stderr and an exit code.
+
+    SIGTERM ends it as Ctrl-C does, with what there is by then.
+    """
 
     @functools.wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
         try:
-            command(*arguments, **options)
+            with Terminations():
+                command(*arguments, **options)
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
         except _USER_ERRORS as error:
-            complain(f"error: {error}")
+            missing = isinstance(error, ModuleNotFoundError)
+            complain(f"error: {what_to_install(error) if missing else error}")
             raise typer.Exit(2) from None
 
     return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from aggmaze.env_settings import parse_settings
 from aggmaze.files import atomic_file
 from aggmaze.layouts.text import SUFFIXES
-from planners.cli.app import err, out, reported
+from planners.cli.app import complain, err, out, reported
 from planners.cli.opening import model_of, opened
 from planners.cli.options import (
     Atol,
@@ -31,7 +32,7 @@ from planners.cli.options import (
 from planners.cli.outputs import check_not_source, check_picture, check_writable
 from planners.cli.progress import Goal, ProgressLine
 from planners.cli.sources import MODEL_SUFFIXES
-from planners.comparison import compare, planned_runs
+from planners.comparison import Comparison, compare, planned_runs
 from planners.objective import Objective
 from planners.solve import METHODS, check_limits
 from planners.waiting import Waiting
@@ -39,7 +40,7 @@ from planners.waiting import Waiting
 #: What help ends with.
 EPILOG = (
     "Ends with 0 if each run met the accuracy or budget asked for, 1 if one stopped short or does "
-    "not run on this model, 2 on bad use, 130 on Ctrl-C (with what is finished)."
+    "not run on this model, 2 on bad use, 130 on Ctrl-C or SIGTERM (with what is finished)."
 )
 
 
@@ -120,6 +121,7 @@ def compare_command(
         "time_limit": time_limit,
     }
     num_runs = 0
+    found: Comparison | None = None
 
     def begin(method: str, objective: Objective) -> None:
         nonlocal num_runs
@@ -127,26 +129,34 @@ def compare_command(
         goal = Goal(objective, method, options.get(method), **limits)
         line.begin(f"run {num_runs}, {method}, {objective}", goal)
 
-    with ProgressLine(err, "solving") as line:
-        found = compare(
-            model,
-            names,
-            **asked,
-            options=options,
-            begun=begin,
-            callback=line.show,
-            seed=seed,
-            num_threads=num_threads,
-            **limits,
-        )
+    try:
+        with ProgressLine(err, "solving") as line:
+            found = compare(
+                model,
+                names,
+                **asked,
+                options=options,
+                begun=begin,
+                callback=line.show,
+                seed=seed,
+                num_threads=num_threads,
+                **limits,
+            )
+    except KeyboardInterrupt:
+        if found is None:
+            raise
+        # What is finished is not lost for the line that told how it went.
+        found = replace(found, interrupted=True)
     out.print(f"environment {source}", markup=False, highlight=False, soft_wrap=True)
-    out.print(str(found), markup=False, highlight=False, soft_wrap=True)
+    out.print(str(found) or "no run is finished", markup=False, highlight=False, soft_wrap=True)
     if json_file is not None:
         text = json.dumps({"environment": source, **found.to_dict()}, indent=1)
         with atomic_file(json_file) as file:
             file.write(text.encode())
         out.print(f"numbers in {json_file}", highlight=False, soft_wrap=True)
-    if plot is not None and any(run.result is not None for run in found.runs):
+    if plot is not None and not any(run.has_history for run in found.runs):
+        complain(f"no picture in {plot}: no run noted anything on its way")
+    elif plot is not None:
         with Waiting(err, "drawing"):
             from planners.plotting import save_figure  # which takes long to import
 

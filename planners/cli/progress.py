@@ -139,6 +139,9 @@ class ProgressLine(Waiting):
         self._of, self._goal = f"{words}: ", goal
         self.tell(f"{self._of}solving")
 
+    def approach(self, error: float, target: float) -> None:
+        """Leave out how near equations are that are solved within an iteration."""
+
     def show(self, progress: Progress) -> None:
         """Tell an iteration; as a callback, never ask to stop."""
         goal = self._goal

@@ -265,15 +265,8 @@ def solve_command(
         limit = episode_limit(env)
         # Where a policy goes that changes with the steps is said by the steps alone.
         if not isinstance(asked, FiniteHorizon):
-            with Waiting(err, "looking where the policy goes") as waiting:
-                found = arrival(
-                    model,
-                    result,
-                    time_limit=left(),
-                    callback=lambda p: waiting.tell(
-                        f"looking where the policy goes: {p.num_products:,} products"
-                    ),
-                )
+            with Waiting(err, "looking where the policy goes"):
+                found = arrival(model, result, time_limit=left())
             print_rows([("policy", describe_arrival(found, result.gamma))])
             limit = _episode_limit(env, found)
         else:

@@ -33,13 +33,14 @@ from planners.cli.progress import ProgressLine
 from planners.cli.rows import print_rows, result_rows
 from planners.cli.sources import is_model_file
 from planners.objective import Discounted
-from planners.result import KEYBOARD, Status
+from planners.result import KEYBOARD, TERMINATED, Status
 from planners.solve import AUTO, METHODS, check_limits, check_method
+from planners.waiting import Waiting
 
 #: What help ends with.
 EPILOG = (
     "Ends with 0, also where the window was closed before the end, 1 if it stopped short of the "
-    "accuracy, 2 on bad use, 130 on Ctrl-C (with the best so far)."
+    "accuracy, 2 on bad use, 130 on Ctrl-C or SIGTERM (with the best so far)."
 )
 
 
@@ -138,13 +139,16 @@ def watch_command(
             **options,
         )
     if save is not None:
-        result.save(save)
-    print_rows(result_rows(env_id, as_model(env), result))
+        with Waiting(err, f"writing {save}"):
+            result.save(save)
+    with Waiting(err, "summing up"):
+        rows = result_rows(env_id, as_model(env), result)
+    print_rows(rows)
     if save is not None:
         out.print(f"result in {save}", highlight=False, soft_wrap=True)
     if record is not None:
         out.print(f"recording in {record}", highlight=False, soft_wrap=True)
-    if result.message == KEYBOARD:
+    if result.message in (KEYBOARD, TERMINATED):
         raise KeyboardInterrupt
     if not result.success and result.status != Status.INTERRUPTED:
         raise typer.Exit(1)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from aggmaze.progress import report_error
 from planners.kernels.vectors import Vector, dot, sup_norm
 
 # Numbers of sizes between 2 to minus this and 2 to this have squares with all their digits.
@@ -99,6 +100,8 @@ def bicgstab(
         squared = dot(residual, residual)
         previous, rho = rho, dot(shadow, residual)
         beta = _quotient(rho, previous) * _quotient(alpha, omega)
+        if first > 0.0 and target > 0.0:
+            report_error(math.sqrt(squared / first), math.sqrt(target / first))
         # A beta of 0: the method has broken down, or is at its end.
         if beta == 0.0 or not target < squared < _GROWTH**2 * first:
             break

@@ -9,7 +9,7 @@ import gymnasium as gym
 import pytest
 
 import aggmaze
-from aggmaze.progress import Counted, listening, report
+from aggmaze.progress import Counted, errors_are_heard, listening, report, report_error
 
 
 def test_it_is_heard_in_the_block_alone() -> None:
@@ -22,6 +22,19 @@ def test_it_is_heard_in_the_block_alone() -> None:
         report(4, 9, "things")
     report(5, 9, "things")
     assert heard == [(2, 9, "things"), (4, 9, "things")]
+
+
+def test_errors_are_heard_by_who_asks_for_them() -> None:
+    heard: list[tuple[float, float]] = []
+    report_error(1.0, 0.1)
+    assert not errors_are_heard()
+    with listening(lambda *told: None, lambda *told: heard.append(told)):
+        assert errors_are_heard()
+        report_error(0.5, 0.1)
+        with listening(lambda *told: None):
+            assert not errors_are_heard()
+            report_error(0.25, 0.1)
+    assert heard == [(0.5, 0.1)]
 
 
 def test_bytes_are_counted_and_never_more_than_there_are() -> None:

@@ -19,6 +19,7 @@ import aggmaze
 import planners
 from aggmaze import MoveMDP, TabularMDP
 from aggmaze.grid import Grid
+from aggmaze.progress import listening
 from aggmaze.recipes import Recipe, StandardRecipe, TerrainRecipe, maze_model
 from planners.arrival import describe_arrival
 from planners.policies import greedy_path, policy_model, steps_to_terminal
@@ -496,6 +497,17 @@ def slow_walk() -> tuple[MoveMDP, planners.SolveResult]:
     layout = recipe.layout(Grid((12, 12)), np.random.default_rng(1))
     model = maze_model(layout, recipe, p=0.9)
     return model, planners.solve(model, gamma=0.99)
+
+
+def test_it_tells_how_near_it_is() -> None:
+    env = gym.make("TerrainMaze-v0", shape=(30, 30), p=0.8)
+    result = planners.solve(env, gamma=0.99)
+    heard: list[tuple[float, float]] = []
+    with listening(lambda *told: None, lambda *told: heard.append(told)):
+        told = planners.arrival(env, result)
+    assert told.expected_steps == planners.arrival(env, result).expected_steps
+    assert len(heard) > 2
+    assert heard[-1][0] <= heard[-1][1] < heard[0][0]
 
 
 def test_a_callback_sees_the_search_and_may_end_it() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import planners
+from aggmaze.progress import listening
 from planners.bellman import local_engine
 from planners.budget import Budget, Clock
 from planners.certificate import Certifier
@@ -108,6 +109,18 @@ def test_policies_are_evaluated_in_parts(cuts: list[int]) -> None:
     values = np.concatenate(in_parts(chain, GAMMA, cuts, program))
     np.testing.assert_array_equal(values, program(local_engine(chain, GAMMA)))
     np.testing.assert_allclose(values, planners.evaluate(model, policy, GAMMA), rtol=1e-11)
+
+
+def test_sweeps_tell_how_near_they_are() -> None:
+    model = random_tabular(5, 40, 3, terminals=1)
+    chain = policy_model(model, planners.solve(model, gamma=GAMMA).policy)
+    engine = local_engine(chain, GAMMA)
+    heard: list[tuple[float, float]] = []
+    with listening(lambda *told: None, lambda *told: heard.append(told)):
+        told = evaluate_by_sweeps(engine, start(engine))
+    np.testing.assert_array_equal(told, evaluate_by_sweeps(engine, start(engine)))
+    assert len(heard) > 10
+    assert heard[-1][0] <= heard[-1][1] < heard[0][0]
 
 
 def test_the_certificate_holds_in_parts() -> None:

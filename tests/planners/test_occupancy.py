@@ -10,6 +10,7 @@ import pytest
 
 import planners
 from aggmaze import TabularMDP
+from aggmaze.progress import listening
 from planners import AverageCost, FiniteHorizon, occupancy
 from planners.policies import policy_model
 
@@ -43,6 +44,18 @@ def test_costs_at_visits_are_the_value_of_the_policy() -> None:
         costs = policy_model(model, weights).costs[:, 0]
         values = planners.evaluate(model, weights, gamma)
         assert visits @ costs == pytest.approx(model.initial @ values, rel=1e-9)
+
+
+def test_large_ones_tell_how_near_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = planners.solve(MAZE, gamma=0.9)
+    module: Any = __import__("sys").modules["planners.occupancy"]
+    monkeypatch.setattr(module, "_MOST_FACTORED", 0)
+    unheard = occupancy(MAZE, result)
+    heard: list[tuple[float, float]] = []
+    with listening(lambda *told: None, lambda *told: heard.append(told)):
+        np.testing.assert_array_equal(occupancy(MAZE, result), unheard)
+    assert len(heard) > 2
+    assert heard[-1][0] <= heard[-1][1] < heard[0][0]
 
 
 def test_large_ones_by_iteration(monkeypatch: pytest.MonkeyPatch) -> None:

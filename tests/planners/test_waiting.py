@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import pytest
 from rich.console import Console
 
-from aggmaze.progress import report
+from aggmaze.progress import report, report_error
 from planners import waiting
 from planners.waiting import Forecast, Waiting, time_left
 
@@ -156,3 +156,20 @@ def test_what_is_reported_in_the_block_is_counted_anew_by_what_it_is() -> None:
         assert told._counts is not counts
     report(3, 4, "lines")
     assert told._text == "reading: 0 of 4 lines"
+
+
+def test_an_error_that_shrinks_evenly_tells_its_end() -> None:
+    with Waiting(Console(file=io.StringIO()), "looking") as told:
+        now = 0.0
+        told.__class__ = type("At", (Waiting,), {"passed": property(lambda self: now)})
+        for now in range(11):
+            report_error(10.0**-now, 1e-30)
+        assert told._text == "looking: error 1e-10, to be 1e-30"
+        assert told._left is not None
+        assert told._left.seconds_left(10.0) == pytest.approx(20.0)
+        for nothing in (0.0, math.inf, math.nan):
+            report_error(nothing, 1e-30)
+        assert told._text == "looking: error 1e-10, to be 1e-30"
+        report_error(0.5, 0.25)  # of something else, nothing is foretold yet
+        assert told._text == "looking: error 0.5, to be 0.25"
+        assert told._left.seconds_left(10.0) is None

@@ -23,6 +23,20 @@ sys.argv[0] = "aggmaze"
 from planners.cli import main
 main()
 """
+# The command as it is installed, without one package.
+WITHOUT = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "MODULE":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+sys.argv[0] = "aggmaze"
+from aggmaze_command import main
+main()
+"""
 PLOTS = 'error: pictures need matplotlib: pip install "aggmaze[plots]"\n'
 PETSC = (
     'error: engine="petsc" needs petsc4py and mpi4py: there is no mpi4py; on Python 3.12 or newer: '
@@ -31,10 +45,10 @@ PETSC = (
 WINDOW = 'error: a window needs pygame: pip install "pygame-ce>=2.5"\n'
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *arguments: str, program: str = BLOCKED) -> subprocess.CompletedProcess[str]:
     root = Path(__file__).parents[3]
     return subprocess.run(
-        [sys.executable, "-c", BLOCKED, *arguments],
+        [sys.executable, "-c", program, *arguments],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(root)},
         capture_output=True,
@@ -73,3 +87,23 @@ def test_what_needs_them_says_what_to_install(tmp_path: Path, words: str, expect
     assert done.stderr.endswith(expected)
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.glob("*.png"))
+
+
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [
+        ("rich", "rich"),
+        ("typer", "typer"),
+        ("numba", "numba"),
+        ("scipy", "scipy"),
+        ("PIL", "pillow"),
+    ],
+)
+def test_what_nothing_works_without_is_named_in_a_line(
+    tmp_path: Path, module: str, package: str
+) -> None:
+    done = run(tmp_path, "--help", program=WITHOUT.replace("MODULE", module))
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"error: aggmaze needs {package}, which is not installed: pip install {package}\n"
+    )
