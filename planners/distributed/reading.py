@@ -22,7 +22,7 @@ from aggmaze.models.moves import slip_weights
 from aggmaze.models.row_models import MoveRowModel, TableRowModel
 from aggmaze.models.rows import ROW_SUM_TOLERANCE
 from aggmaze.names import UNNAMED
-from planners.distributed.partition import MOST_NEAR, blocks, check_near
+from planners.distributed.partition import blocks, check_near
 from planners.kernels.tables import Moves, Outcomes, count_rows
 
 _Number = TypeVar("_Number", bound=np.generic)
@@ -85,8 +85,9 @@ class _Numbering:
         numbers = states - self._lo
         if is_ghost.any():
             found, places = np.unique(states[is_ghost], return_inverse=True)
-            if self._next + len(found) > MOST_NEAR:
-                check_near(self._hi - self._lo, self._next + len(found))
+            num_own = self._hi - self._lo
+            # As many as these are at most: what several blocks lead to is counted for each.
+            check_near(num_own, self._next - num_own + len(found))
             numbers[is_ghost] = self._next + places
             self._next += len(found)
             self._found.append(found)
