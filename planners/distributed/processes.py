@@ -65,7 +65,7 @@ class Processes:
 
         self._MPI = MPI
         self.comm = self.PETSc.COMM_WORLD.tompi4py()
-        # For what nobody waits for on the other: failures within calls, and those that end programs.
+        # For what nobody waits for on the other: failures in calls, and those that end programs.
         self._failures, self._ends = self.comm.Dup(), self.comm.Dup()
         self.rank: int = self.comm.rank
         self.size: int = self.comm.size
