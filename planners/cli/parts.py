@@ -30,9 +30,10 @@ from planners.distributed.discounted import METHODS, check_request
 from planners.distributed.processes import Processes, world
 from planners.distributed.result import BYTES_OF_WHOLE, PartResult
 from planners.kernels import compiling
-from planners.kernels.vectors import sup_norm
+from planners.kernels.vectors import finite_norm, sup_norm
 from planners.objective import Discounted
 from planners.objectives.request import Request
+from planners.record import Progress
 from planners.result import Status
 from planners.solve import solve
 from planners.waiting import Waiting
@@ -111,7 +112,7 @@ def solve_parts(
                 method=method,
                 seed=seed,
                 num_threads=num_threads,
-                callback=line.show if processes.rank == 0 else None,
+                callback=_common(processes, line, goal),
                 checkpoint=checkpoint,
                 **limits,
                 **options,
@@ -126,6 +127,22 @@ def solve_parts(
         raise KeyboardInterrupt
     if not result.success:
         raise typer.Exit(1)
+
+
+def _common(processes: Processes, line: ProgressLine, goal: Goal) -> Callable[[Progress], None]:
+    """Return what tells an iteration in the first process, by max|V| of all of them.
+
+    Called by all; they look at their values when the first says that it is time.
+    """
+
+    def show(progress: Progress) -> None:
+        if processes.first(goal.looks(line.passed)):
+            size = processes.together(lambda: finite_norm(progress.values))
+            goal.see(float(processes.largest(np.array([size]))[0]), line.passed)
+        if processes.rank == 0:
+            line.show(progress)
+
+    return show
 
 
 def let_the_first_print() -> None:

@@ -7,8 +7,8 @@ Run by ``.ci/run`` in an environment of its own, of Python 3.12 or newer:
     PATH=$PWD/distributed/bin:$PATH distributed/bin/python tests/distributed/check_distributed.py
 
 This process solves each of the cases by the engine of one process, which knows nothing of PETSc,
-and starts `side.py` under ``mpiexec`` for 1, 2 and 3 processes, once for all cases.  Prints a line for each check and
-how many passed and failed, and exits with 1 if one failed.
+and starts `side.py` under ``mpiexec`` for 1, 2 and 3 processes, once for all cases.  Prints a line
+for each check and how many passed and failed, and exits with 1 if one failed.
 """
 
 from __future__ import annotations

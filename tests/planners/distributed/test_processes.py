@@ -117,6 +117,42 @@ def test_a_signal_is_raised_at_the_next_check_and_once(number: int, message: str
     assert signal.getsignal(number) == before
 
 
+def test_a_late_signal_goes_to_who_heard_them_before() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    try:
+        with Signals():
+            signal.raise_signal(signal.SIGTERM)
+            assert heard == []
+        assert heard == [signal.SIGTERM]
+        # One on its way ends what there is: no second one.
+        with pytest.raises(KeyboardInterrupt), Signals():
+            signal.raise_signal(signal.SIGTERM)
+            raise KeyboardInterrupt
+        assert heard == [signal.SIGTERM]
+        with pytest.raises(KeyboardInterrupt), Signals() as signals:
+            signal.raise_signal(signal.SIGTERM)
+            signals.raise_noted()
+        assert heard == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class Odd(OSError):
+    """An exception that cannot be read by others."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(f"{one} {two}")
+
+
+def test_what_is_told_of_an_exception_is_of_its_kind() -> None:
+    told = processes._portable(FileNotFoundError(2, "No such file", "here"))
+    assert type(told) is FileNotFoundError
+    assert (told.errno, told.filename) == (2, "here")
+    assert type(processes._portable(Odd("no", "room"))) is OSError
+    assert str(processes._portable(Odd("no", "room"))) == "no room"
+
+
 def test_only_the_main_thread_hears_signals() -> None:
     before = signal.getsignal(signal.SIGTERM)
     found = []
