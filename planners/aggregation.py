@@ -182,7 +182,8 @@ def aggregate_by_value(
         counts = _count(readonly(V), low, float(epsilon), num_bins, codes, num_threads)
         own, num_codes = counts[-1].astype(np.int64), num_bins
         before, totals = parts.added_up(own)
-        bins = kept = np.flatnonzero(totals)
+        kept = np.flatnonzero(totals)
+        bins = kept.astype(np.float64)
     else:
         # Far more bins than states: sort the states instead of counting over bins.
         index = np.minimum(np.floor((V - low) / epsilon), num_bins - 1)

@@ -353,7 +353,7 @@ def _held(model: Any) -> _Source:
 def _of_moves(model: Any) -> _Source:
     """Return what there is of moves by rows, each block of which is checked once."""
     num_states, num_actions = model.num_states, model.num_actions
-    index = np.int32 if num_states < 2**31 else np.int64
+    index: type[np.integer[Any]] = np.int32 if num_states < 2**31 else np.int64
     # As a `MoveMDP` has it: choosing an unavailable move never pays.
     bump_cost, num_free = 0.0, 0
     step = _step(num_actions)
