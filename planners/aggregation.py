@@ -11,6 +11,9 @@ Where several processes share the states (`planners.engine`), each finds the bin
 what is counted and drawn is put together: mega-states, sizes and representatives are the same in
 all of them, and the same as in one process that holds all states.
 
+No process makes room for what all of them have: counts are added up from one process to the next,
+and none of them counts over more bins than some for each state that it holds.
+
 All is done in one pass over V: it finds the bin of each state and counts the members of each bin
 in each block of states.  Empty bins keep their numbers (`Aggregation.codes`), so that no second
 pass has to close the gaps, and a member of a given rank is found by reading one block.
@@ -44,6 +47,11 @@ _DRAWS_PER_STATE = 8
 _LEAST_DRAWS = 1 << 16
 # States compared at once in the search for a member.
 _CHUNK = 64
+# Bins that are counted over: of each state of a process, and at least.  Where there are more, the
+# values are sorted.
+_BINS_PER_STATE, _LEAST_BINS = 4, 1024
+#: Mega-states that codes of 32 bits can tell apart.
+MOST_MEGASTATES = 2**31 - 1
 
 
 class _Shares(NamedTuple):
@@ -143,6 +151,8 @@ def aggregate_by_value(
     ValueError
         If a value or epsilon is not finite, or epsilon is not positive or so small that bins of
         that width cannot be told apart in the range of V.
+    OverflowError
+        If there are more mega-states than 32 bits can number.
     """
     check_positive("epsilon", epsilon)
     V = np.ascontiguousarray(V, dtype=np.float64)
@@ -152,10 +162,12 @@ def aggregate_by_value(
         ends = parts.gathered(np.array([V.min(), V.max()]))
         extremes = float(ends.min()), float(ends.max())
     low, high = extremes
+    before, total = parts.added_up(np.array([len(V)], dtype=np.int64))
+    first_state, num_states = int(before[0]), int(total[0])
     if not (math.isfinite(low) and math.isfinite(high)):
-        V = parts.gathered(V)
-        bad = int(np.flatnonzero(~np.isfinite(V))[0])
-        raise ValueError(f"V[{bad}] = {V[bad]} must be finite")
+        bad = np.flatnonzero(~np.isfinite(V))[:1]
+        states, values = parts.gathered(first_state + bad), parts.gathered(V[bad])
+        raise ValueError(f"V[{states[0]}] = {values[0]} must be finite")
     width = (high - low) / epsilon
     if not width < 2.0**53:
         raise ValueError(
@@ -165,26 +177,27 @@ def aggregate_by_value(
     num_bins = max(1, math.ceil(width))
     codes = np.empty(len(V), dtype=np.int32) if out is None else out
     counts: NDArray[np.int32] | None = None
-    num_states = int(parts.gathered(np.array([len(V)])).sum())
-    if num_bins <= 4 * num_states + 1024:
+    most_bins = _BINS_PER_STATE * (num_states // parts.size) + _LEAST_BINS
+    if num_bins <= min(most_bins, MOST_MEGASTATES):
         counts = _count(readonly(V), low, float(epsilon), num_bins, codes, num_threads)
         own, num_codes = counts[-1].astype(np.int64), num_bins
-        totals, shares = _put_together(own, len(V), parts)
-        bins = kept = np.flatnonzero(totals)
+        before, totals = parts.added_up(own)
+        kept = np.flatnonzero(totals)
+        bins = kept.astype(np.float64)
     else:
         # Far more bins than states: sort the states instead of counting over bins.
         index = np.minimum(np.floor((V - low) / epsilon), num_bins - 1)
         found, labels, members = np.unique(index, return_inverse=True, return_counts=True)
-        bins = np.unique(parts.gathered(found))
+        bins = parts.union(found)
+        num_codes = len(bins)
+        _check_megastates(num_codes, epsilon)
         places = np.searchsorted(bins, found)
         codes[:] = places[labels]
-        num_codes = len(bins)
         own = np.zeros(num_codes, dtype=np.int64)
         own[places] = members
-        totals, shares = _put_together(own, len(V), parts)
+        before, totals = parts.added_up(own)
         kept = np.arange(num_codes)
-    if shares is not None:
-        shares = shares._replace(before=shares.before[kept], own=shares.own[kept])
+    shares = None if parts.size == 1 else _Shares(parts, first_state, before[kept], own[kept])
     midpoints = np.asarray(low + (bins + 0.5) * epsilon, dtype=np.float64)
     return Aggregation(codes, kept, num_codes, totals[kept], midpoints, counts, shares)
 
@@ -278,7 +291,8 @@ def draw_representatives(
     states = np.zeros_like(ranks)
     found = _find(aggregation, kept, shares.own, ranks[here][np.newaxis])
     states[here] = shares.first_state + found[0]
-    return shares.parts.gathered(states[np.newaxis]).sum(axis=0)
+    # Those of others are 0 here.
+    return shares.parts.added_up(states.reshape(-1))[1].reshape(states.shape)
 
 
 def _find(
@@ -303,19 +317,13 @@ def _find(
     return _sorted(codes, first)[wanted].astype(np.int64)
 
 
-def _put_together(
-    own: NDArray[np.int64], num_states: int, parts: Parts
-) -> tuple[NDArray[np.int64], _Shares | None]:
-    """Return how many members each code has in all processes, and which of them are here.
-
-    ``own`` counts those of the part, which has ``num_states`` states.
-    """
-    if parts.size == 1:
-        return own, None
-    members = parts.gathered(own[np.newaxis])
-    sizes = parts.gathered(np.array([num_states]))
-    before = members[: parts.rank].sum(axis=0)
-    return members.sum(axis=0), _Shares(parts, int(sizes[: parts.rank].sum()), before, own)
+def _check_megastates(count: int, epsilon: float) -> None:
+    """Refuse more mega-states than codes can number."""
+    if count > MOST_MEGASTATES:
+        raise OverflowError(
+            f"epsilon = {epsilon!r} makes {count:,} mega-states, more than the "
+            f"{MOST_MEGASTATES:,} that can be numbered: take a larger one"
+        )
 
 
 def _num_blocks(num_states: int) -> int:

@@ -205,7 +205,14 @@ class Comparison:
         from planners.plotting.canvas import new_figure
 
         drawn = [
-            (objective, {run.method: run.result for run in self.of(objective) if run.has_history})
+            (
+                objective,
+                {
+                    run.method: run.result
+                    for run in self.of(objective)
+                    if run.has_history and run.result is not None
+                },
+            )
             for objective in self.objectives
         ]
         drawn = [(objective, results) for objective, results in drawn if results]

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.models.model import Model, TableModel
 from planners.kernels.tables import Tables
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,21 @@ class Parts(Protocol):
     def gathered(self, part: NDArray[Any]) -> NDArray[Any]:
         """Return the arrays of all processes one after another, along the first axis."""
 
+    def added_up(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the sums of each number over the processes before this one, and over all.
+
+        The arrays are of one shape in all processes, and no process makes room for those of all.
+        """
+
+    def union(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return all numbers that some process has, increasing, each once."""
+
+    def together(self, function: Callable[[], T]) -> T:
+        """Call a function that asks nothing of the others; what fails in one, fails in all.
+
+        Where it fails, all processes raise what the first of those raised in which it did.
+        """
+
 
 class OnePart:
     """A process that holds all states."""
@@ -108,6 +125,18 @@ class OnePart:
     def gathered(self, part: NDArray[Any]) -> NDArray[Any]:
         """Return the array."""
         return part
+
+    def added_up(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return zeros, and the numbers."""
+        return np.zeros_like(numbers), numbers
+
+    def union(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the numbers, increasing, each once."""
+        return np.unique(numbers)
+
+    def together(self, function: Callable[[], T]) -> T:
+        """Call the function."""
+        return function()
 
 
 #: What a process that holds all states sees.

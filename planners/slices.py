@@ -91,32 +91,18 @@ class Share:
 
         Raises
         ------
-        OSError
-            In all processes, where one of them could not do it.
+        BaseException
+            In all processes the same, where one of them could not do it.
         """
-        if self.parts.size == 1:
-            return action()
-        error: OSError | None = None
-        result: T | None = None
-        try:
-            result = action()
-        except OSError as caught:
-            error = caught
-        words = "" if error is None else f"{error}\n"
-        told = self.parts.gathered(np.frombuffer(words.encode(), dtype=np.uint8))
-        if error is not None:
-            raise error
-        if len(told):
-            raise OSError(told.tobytes().decode().splitlines()[0])
-        return result  # type: ignore[return-value]
+        return self.parts.together(action)
 
     def first(self, action: Callable[[], object]) -> None:
         """Do something in one process, and return when it has done it.
 
         Raises
         ------
-        OSError
-            In all processes, where it could not.
+        BaseException
+            In all processes the same, where it could not.
         """
         self.together(lambda: action() if self.leads else None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -191,40 +192,50 @@ def solve(
     UserWarning
         If a checkpoint could not be written; the one before stays, and the run goes on.
     """
-    asked = as_objective(gamma, objective)
-    check_engine(engine, asked)
-    request = Request(
-        method=method,
-        tol=tol,
-        atol=atol,
-        num_iterations=num_iterations,
-        num_updates=num_updates,
-        time_limit=time_limit,
-        V0=V0,
-        seed=seed,
-        num_threads=num_threads,
-        certify=certify,
-        callback=callback,
-        checkpoint=checkpoint,
-        options=options,
-    )
-    if request.checkpoint is not None and not isinstance(asked, Discounted):
-        raise ValueError(f"checkpoint is for discounted costs, and {asked} is asked for")
-    answer = _ANSWERS[type(asked)]
-    if engine == PETSC and isinstance(asked, Discounted):
-        # PETSc and MPI are for those who ask for them.
-        from planners.distributed.discounted import solve_in_parts
+    with _all_or_none(engine):
+        asked = as_objective(gamma, objective)
+        check_engine(engine, asked)
+        request = Request(
+            method=method,
+            tol=tol,
+            atol=atol,
+            num_iterations=num_iterations,
+            num_updates=num_updates,
+            time_limit=time_limit,
+            V0=V0,
+            seed=seed,
+            num_threads=num_threads,
+            certify=certify,
+            callback=callback,
+            checkpoint=checkpoint,
+            options=options,
+        )
+        if request.checkpoint is not None and not isinstance(asked, Discounted):
+            raise ValueError(f"checkpoint is for discounted costs, and {asked} is asked for")
+        answer = _ANSWERS[type(asked)]
+        if engine == PETSC and isinstance(asked, Discounted):
+            # PETSc and MPI are for those who ask for them.
+            from planners.distributed.discounted import solve_in_parts
 
-        answer = solve_in_parts
-    result: Any = None
-    try:
-        result = answer(model_or_env, asked, request)
-        return replace(result, layout=map_of(model_or_env))
-    except KeyboardInterrupt:
-        if result is None:
-            raise
-        # What was found is not lost for its map.
-        return replace(result, status=Status.INTERRUPTED, message=KEYBOARD)
+            answer = solve_in_parts
+        result: Any = None
+        try:
+            result = answer(model_or_env, asked, request)
+            return replace(result, layout=map_of(model_or_env))
+        except KeyboardInterrupt:
+            if result is None:
+                raise
+            # What was found is not lost for its map.
+            return replace(result, status=Status.INTERRUPTED, message=KEYBOARD)
+
+
+def _all_or_none(engine: str | None) -> AbstractContextManager[None]:
+    """Return what ends all processes if one alone fails; nothing for a single one."""
+    if engine != PETSC:
+        return nullcontext()
+    from planners.distributed.processes import all_or_none
+
+    return all_or_none()
 
 
 def check_engine(engine: str | None, objective: Objective) -> None:

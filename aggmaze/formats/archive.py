@@ -119,6 +119,8 @@ def write_mappable(
     ValueError
         If the pieces of an array are not as many numbers as its shape.
     """
+    total = sum(dtype.itemsize * math.prod(shape) for dtype, shape, _ in arrays.values())
+    done = 0
     with atomic_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, (dtype, shape, pieces) in arrays.items():
             declared = {
@@ -129,9 +131,11 @@ def write_mappable(
             count = 0
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 npy.write_array_header_1_0(member, declared)
+                counted = Counted(member, total, done)
                 for piece in pieces:
                     count += piece.size
-                    member.write(np.ascontiguousarray(piece, dtype=dtype).tobytes())
+                    counted.write(np.ascontiguousarray(piece, dtype=dtype).tobytes())
+            done = counted.done
             if count != math.prod(shape):
                 raise ValueError(f"{name} of shape {shape} came in {count:,} numbers")
         with archive.open("header.npy", "w") as member:

@@ -266,31 +266,64 @@ class MoveMDP(FiniteMDP):
         self, lo: int, hi: int, mixtures: NDArray[np.float64], mask: NDArray[np.bool_]
     ) -> Rows:
         """Return a row for each mixture of actions, shape (hi - lo or 1, R, M), in each state."""
-        from aggmaze.models.row_kernels import count_outcomes, list_outcomes
+        tables = self.successors[lo:hi], self.move_costs[lo:hi]
+        return _mixed_rows(*tables, self.p, self.bump_cost, lo, self.num_states, mixtures, mask)
 
-        tables = (
-            readonly(self.successors[lo:hi]),
-            readonly(self.move_costs[lo:hi]),
-            self.p,
-            self.bump_cost,
-            lo,
-            readonly(mixtures),
-        )
-        num_rows = (hi - lo) * mixtures.shape[1]
-        indptr = count_outcomes(*tables)
-        size = int(indptr[-1])
-        # What is kept, and as much again while it becomes a model.
-        check_memory(40 * size + 34 * num_rows, f"general sparse rows of {hi - lo:,} states")
-        # scipy keeps both index arrays in one type: 32 bits do unless there are very many.
-        indptr = indptr.astype(np.int32 if size < 2**31 else np.int64)
-        outcomes = np.empty(size), np.empty(size, dtype=np.int32), np.empty(size)
-        costs = np.empty((hi - lo, mixtures.shape[1]))
-        list_outcomes(*tables, *outcomes, costs)
-        probabilities, successors, outcome_costs = outcomes
-        transitions = sp.csr_array(
-            (probabilities, successors, indptr), shape=(num_rows, self.num_states)
-        )
-        return Rows(transitions, costs, mask, outcome_costs)
+
+def rows_of_moves(
+    successors: NDArray[np.integer[Any]],
+    costs: NDArray[np.float64],
+    p: float,
+    bump_cost: float,
+    lo: int,
+    num_states: int,
+) -> Rows:
+    """Return the moves of a block of B states as general sparse rows, as `MoveMDP.rows` does.
+
+    Parameters
+    ----------
+    successors : ndarray of int, shape (B, M)
+        Of the type of the numbers of states in the rows.
+    costs : ndarray of float, shape (B, M)
+    p, bump_cost : float
+    lo : int
+        First state of the block.
+    num_states : int
+        Of the model.
+    """
+    available = np.isfinite(costs)
+    mask = available | ~_any_move(available)[:, np.newaxis]
+    each_action = np.eye(costs.shape[1])[np.newaxis]
+    return _mixed_rows(successors, costs, p, bump_cost, lo, num_states, each_action, mask)
+
+
+def _mixed_rows(
+    successors: NDArray[np.integer[Any]],
+    move_costs: NDArray[np.float64],
+    p: float,
+    bump_cost: float,
+    lo: int,
+    num_states: int,
+    mixtures: NDArray[np.float64],
+    mask: NDArray[np.bool_],
+) -> Rows:
+    """Return a row for each mixture of actions, shape (B or 1, R, M), in each state of a block."""
+    from aggmaze.models.row_kernels import count_outcomes, list_outcomes
+
+    tables = (readonly(successors), readonly(move_costs), p, bump_cost, lo, readonly(mixtures))
+    num_rows = len(move_costs) * mixtures.shape[1]
+    indptr = count_outcomes(*tables)
+    size = int(indptr[-1])
+    # What is kept, and as much again while it becomes a model.
+    check_memory(40 * size + 34 * num_rows, f"general sparse rows of {len(move_costs):,} states")
+    # scipy keeps both index arrays in one type: 32 bits do unless there are very many.
+    indptr = indptr.astype(np.int32 if max(size, num_states) < 2**31 else np.int64)
+    outcomes = np.empty(size), np.empty(size, dtype=successors.dtype), np.empty(size)
+    costs = np.empty((len(move_costs), mixtures.shape[1]))
+    list_outcomes(*tables, *outcomes, costs)
+    probabilities, following, outcome_costs = outcomes
+    transitions = sp.csr_array((probabilities, following, indptr), shape=(num_rows, num_states))
+    return Rows(transitions, costs, mask, outcome_costs)
 
 
 def slip_weights(p: float, num_moves: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

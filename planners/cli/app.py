@@ -96,8 +96,8 @@ def reported(command: Command) -> Command:
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
         except _USER_ERRORS as error:
-            missing = isinstance(error, ModuleNotFoundError)
-            complain(f"error: {what_to_install(error) if missing else error}")
+            words = what_to_install(error) if isinstance(error, ModuleNotFoundError) else error
+            complain(f"error: {words}")
             raise typer.Exit(2) from None
 
     return run

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +28,18 @@ from planners.cli.rows import Rows, bound_row, method_rows, print_rows
 from planners.cli.sources import open_env
 from planners.distributed.discounted import METHODS, check_request
 from planners.distributed.processes import Processes, world
-from planners.distributed.result import PartResult
+from planners.distributed.result import BYTES_OF_WHOLE, PartResult
 from planners.kernels import compiling
-from planners.kernels.vectors import sup_norm
+from planners.kernels.vectors import finite_norm, sup_norm
 from planners.objective import Discounted
 from planners.objectives.request import Request
+from planners.record import Progress
 from planners.result import Status
 from planners.solve import solve
 from planners.waiting import Waiting
 
 # By which those who start processes tell them which one they are.
 _RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
-# Of a result in one array in each process: values, policy and whether states are terminal, and as
-# much again while it is written.
-_GATHERED_BYTES = 34
 
 
 def solve_parts(
@@ -58,6 +56,7 @@ def solve_parts(
     store: Path | None,
     save: Path | None,
     certificate: Path | None,
+    check_files: Callable[[], None],
 ) -> None:
     """Solve in parts, print what there is to say in the first process, and leave as `solve` does.
 
@@ -78,6 +77,9 @@ def solve_parts(
         Folder that each process writes its part to.
     save, certificate : Path, optional
         Files for the whole result.
+    check_files : callable
+        Refuses before the work what could not be written after it; files that one process sees,
+        another may not.
 
     Raises
     ------
@@ -89,10 +91,11 @@ def solve_parts(
     check_request(Request(method=method, options=dict(options)))
     processes = world()
     with processes.all_or_none():
+        processes.together(check_files)
         with Waiting(err, f"making {env_id}"):
             model = processes.together(lambda: _opened(env_id, settings))
         if save is not None or certificate is not None:
-            needed = _GATHERED_BYTES * model.num_states * processes.on_this_machine()
+            needed = BYTES_OF_WHOLE * model.num_states * processes.on_this_machine()
             processes.together(
                 lambda: check_memory(
                     needed,
@@ -109,7 +112,7 @@ def solve_parts(
                 method=method,
                 seed=seed,
                 num_threads=num_threads,
-                callback=line.show if processes.rank == 0 else None,
+                callback=_common(processes, line, goal),
                 checkpoint=checkpoint,
                 **limits,
                 **options,
@@ -124,6 +127,22 @@ def solve_parts(
         raise KeyboardInterrupt
     if not result.success:
         raise typer.Exit(1)
+
+
+def _common(processes: Processes, line: ProgressLine, goal: Goal) -> Callable[[Progress], None]:
+    """Return what tells an iteration in the first process, by max|V| of all of them.
+
+    Called by all; they look at their values when the first says that it is time.
+    """
+
+    def show(progress: Progress) -> None:
+        if processes.first(goal.looks(line.passed)):
+            size = processes.together(lambda: finite_norm(progress.values))
+            goal.see(float(processes.largest(np.array([size]))[0]), line.passed)
+        if processes.rank == 0:
+            line.show(progress)
+
+    return show
 
 
 def let_the_first_print() -> None:

@@ -94,6 +94,27 @@ class Goal:
                     forecast.goal = math.log(target)
                     forecast.note(math.log(error), now)
 
+    def looks(self, now: float) -> bool:
+        """Return whether it is time to look at max|V|.
+
+        Parameters
+        ----------
+        now : float
+            In seconds.
+        """
+        return self._tol is not None and now - self._looked >= _LOOK_EVERY
+
+    def see(self, size: float, now: float) -> None:
+        """Take note of max|V|, which `note` else looks at itself where it is time.
+
+        Parameters
+        ----------
+        size : float
+        now : float
+            In seconds.
+        """
+        self._size, self._looked = size, now
+
     def seconds_left(self, now: float) -> float | None:
         """Return when the first of what ends the run will, None where that cannot be told."""
         by_error = self._of_bound.seconds_left(now)
@@ -104,9 +125,8 @@ class Goal:
 
     def _target(self, progress: Progress, now: float) -> float:
         """Return the error to reach."""
-        if self._tol is not None and now - self._looked >= _LOOK_EVERY:
-            self._size = finite_norm(progress.values)
-            self._looked = now
+        if self.looks(now):
+            self.see(finite_norm(progress.values), now)
         return max(self._atol or 0.0, (self._tol or 0.0) * self._size)
 
 

@@ -156,11 +156,6 @@ def solve_command(
     check_seed_and_threads(seed, num_threads)
     if image is not None and is_model_file(env_id):
         raise ValueError(f"--image draws mazes, and a model file holds none: {env_id!r}")
-    for name, path, what in (
-        ("--save", save, "a result"),
-        ("--certificate", certificate, "a certificate"),
-    ):
-        check_not_source(env_id, name, path, what)
     kept = kept_in(checkpoint, checkpoint_every)
     if save is not None and save == certificate:
         raise ValueError(f"--save and --certificate are one file, {str(save)!r}")
@@ -173,13 +168,23 @@ def solve_command(
         step_index=step_index,
         first_step=first_step,
     )
-    check_outputs(save, image, certificate)
-    if store is not None:
-        check_folder(store)
-        if checkpoint is not None and store.absolute() == checkpoint.absolute():
-            raise ValueError(f"--store and --checkpoint are one folder, {str(store)!r}")
-    if checkpoint is not None:
-        CheckpointFolder(checkpoint).check()
+
+    def check_files() -> None:
+        for name, path, what in (
+            ("--save", save, "a result"),
+            ("--certificate", certificate, "a certificate"),
+        ):
+            check_not_source(env_id, name, path, what)
+        check_outputs(save, image, certificate)
+        if store is not None:
+            check_folder(store)
+            if checkpoint is not None and store.absolute() == checkpoint.absolute():
+                raise ValueError(f"--store and --checkpoint are one folder, {str(store)!r}")
+        if checkpoint is not None:
+            CheckpointFolder(checkpoint).check()
+
+    if engine != PETSC:
+        check_files()
     # Before the environment, which may take long to make.
     asked = asked_objective(gamma, objective_name, horizon, average, dead_ends)
     check_limits(tol, atol, num_iterations, num_updates, time_limit)
@@ -209,6 +214,7 @@ def solve_command(
             store=store,
             save=save,
             certificate=certificate,
+            check_files=check_files,
         )
         return
     if isinstance(asked, Discounted):

@@ -27,7 +27,8 @@ _ONE_SIGNAL = 2.0
 class Signals:
     """Ctrl-C and SIGTERM, noted instead of raised while in force, and raised by `Clock.check`.
 
-    Only in the main thread, and only those that nobody ignores.
+    Only in the main thread, and only those that nobody ignores.  One that is still noted at the end
+    goes to who heard signals before.
     """
 
     def __init__(self) -> None:
@@ -51,6 +52,10 @@ class Signals:
         for number, usual in self._usual.items():
             signal.signal(number, usual)
         self._usual.clear()
+        # An interruption that is on its way ends what there is.
+        if self._noted and not isinstance(error, KeyboardInterrupt):
+            number, self._noted = self._noted, 0
+            signal.raise_signal(number)
 
     def _note(self, number: int, frame: object) -> None:
         if time.monotonic() >= self._deaf_until:
@@ -61,16 +66,30 @@ class Signals:
         """The number of one that has not been raised, 0 without one."""
         return self._noted
 
-    def raise_as(self, number: int) -> NoReturn:
-        """Raise a signal that was noted here, or in another process."""
+    def forget(self) -> None:
+        """Take what was noted here, or in another process, as heard."""
         self._noted = 0
         self._deaf_until = time.monotonic() + _ONE_SIGNAL
-        raise KeyboardInterrupt(TERMINATED if number == signal.SIGTERM else KEYBOARD)
+
+    def raise_as(self, number: int) -> NoReturn:
+        """Raise a signal that was noted here, or in another process."""
+        self.forget()
+        raise KeyboardInterrupt(words_of(number))
 
     def raise_noted(self) -> None:
         """Raise what was noted, in this process alone."""
         if self._noted:
             self.raise_as(self._noted)
+
+
+def words_of(number: int) -> str:
+    """Return what is said of a run that a signal ended.
+
+    Parameters
+    ----------
+    number : int
+    """
+    return TERMINATED if number == signal.SIGTERM else KEYBOARD
 
 
 class CommonClock(Clock):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.models.row_models import RowModel
 from planners.adapters import as_rows
-from planners.distributed.control import CommonClock, Signals, common_callback
+from planners.distributed.control import CommonClock, Signals, common_callback, words_of
 from planners.distributed.engine import PartEngine, part_engine
 from planners.distributed.krylov import (
     KrylovPolicyIteration,
@@ -81,8 +81,14 @@ def solve_in_parts(model_or_env: Any, objective: Discounted, request: Request) -
     """
     name, options = check_request(request)
     processes = world()
-    with Signals() as signals, processes.all_or_none():
-        return _solve(processes, signals, model_or_env, objective, request, name, options)
+    with Signals() as signals:
+        result = _solve(processes, signals, model_or_env, objective, request, name, options)
+        # One that came after the last iteration: what was found is not lost for it.
+        number = int(processes.largest(np.array([float(signals.noted)]))[0])
+        if number:
+            signals.forget()
+            result = replace(result, status=Status.INTERRUPTED, message=words_of(number))
+        return result
 
 
 def check_request(request: Request) -> tuple[str, Any]:

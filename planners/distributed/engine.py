@@ -29,7 +29,6 @@ from planners.distributed.distances import (
 from planners.distributed.ghosts import Ghosts
 from planners.distributed.partition import (
     Partition,
-    blocks,
     check_near,
     check_sizes,
     partition_of,
@@ -291,23 +290,6 @@ class MazePartEngine(_MovesOfPart):
         successors, costs = np.empty(shape, dtype=np.int32), np.empty(shape)
         moves_at(stencil, self.ghosts.last, own, successors, costs)
         return Moves(readonly(successors), readonly(costs), stencil.chosen, stencil.every)
-
-    def _pick(
-        self,
-        near: NDArray[np.float64],
-        steps: NDArray[np.int32],
-        margins: tuple[float, float],
-        policy: NDArray[Any],
-    ) -> None:
-        """Write an action where the policy has none, by the tables of a block at a time."""
-        # Once: parts may differ by a block, and all processes call it as often.
-        self.checkpoint()
-        for lo, hi in blocks(0, len(policy), self.model.num_actions):
-            unclear = lo + np.flatnonzero(policy[lo:hi] < 0)
-            found = policy[unclear]
-            table = self._table_of(unclear)
-            moves.greedy(table, self.gamma, near, steps, margins, found, 0, len(found))
-            policy[unclear] = found
 
     def _spread(self) -> Spread:
         stencil: Any = self.tables

@@ -9,7 +9,8 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from types import TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,8 +18,13 @@ from numpy.typing import NDArray
 
 T = TypeVar("T")
 
-# Seconds in which all processes are expected to come to the same exception.
-_PATIENCE = 10.0
+# Seconds in which all processes are expected to come to the same exception; and those in which
+# they are expected to end by it, where nothing is lost but what the others have to say.
+_PATIENCE, _LAST_PATIENCE = 10.0, 2.0
+# Numbers that are added up by one call: MPI counts them by 32 bits.
+_AT_ONCE = 1 << 24
+# Exit code of what Ctrl-C ends, as shells have it.
+_INTERRUPTED = 130
 
 _MISSING = (
     'engine="petsc" needs petsc4py and mpi4py: {problem}; on Python 3.12 or newer: '
@@ -59,10 +65,12 @@ class Processes:
 
         self._MPI = MPI
         self.comm = self.PETSc.COMM_WORLD.tompi4py()
-        # For what nobody waits for on the other.
-        self._failures = self.comm.Dup()
+        # For what nobody waits for on the other: failures in calls, and those that end programs.
+        self._failures, self._ends = self.comm.Dup(), self.comm.Dup()
         self.rank: int = self.comm.rank
         self.size: int = self.comm.size
+        if self.size > 1:
+            self._end_with_one()
 
     def __repr__(self) -> str:
         return f"Processes({self.rank} of {self.size})"
@@ -123,6 +131,43 @@ class Processes:
         """Return the sum of a whole number over all processes."""
         return int(self.comm.allreduce(int(count)))
 
+    def added_up(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the sums of each number over the processes before this one, and over all.
+
+        Parameters
+        ----------
+        numbers : ndarray of int64, shape (N,)
+            Of one shape in all processes.
+
+        Returns
+        -------
+        tuple of two ndarrays of int64, shape (N,)
+        """
+        before = np.zeros_like(numbers)
+        if self.size == 1:
+            return before, numbers
+        total = np.empty_like(numbers)
+        for first in range(0, len(numbers), _AT_ONCE):
+            piece = slice(first, first + _AT_ONCE)
+            self.comm.Exscan(numbers[piece], before[piece], op=self._MPI.SUM)
+            self.comm.Allreduce(numbers[piece], total[piece], op=self._MPI.SUM)
+        if self.rank == 0:
+            before[:] = 0  # of which MPI says nothing
+        return before, total
+
+    def union(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return all numbers that some process has, increasing, each once.
+
+        They are put together two by two: no process makes room for the arrays of all.
+
+        Parameters
+        ----------
+        numbers : ndarray of float, shape (N,)
+            N may differ between processes.
+        """
+        found = np.unique(numbers)
+        return found if self.size == 1 else self.comm.allreduce(found, op=np.union1d)
+
     def any(self, flag: bool) -> bool:
         """Return whether a flag is set in some process."""
         return bool(self.comm.allreduce(bool(flag), op=self._MPI.LOR))
@@ -172,17 +217,40 @@ class Processes:
         try:
             yield
         except BaseException:
-            if self.size > 1 and not self._all_come():
-                print(f"process {self.rank} of {self.size}:", file=sys.stderr)
+            if self.size > 1 and not self._all_come(self._failures, _PATIENCE):
+                print(self._which, file=sys.stderr)
                 traceback.print_exc()
                 sys.stderr.flush()
                 self.comm.Abort(1)
             raise
 
-    def _all_come(self) -> bool:
-        """Return whether all processes come here within `_PATIENCE`."""
-        request = self._failures.Ibarrier()
-        end = time.monotonic() + _PATIENCE
+    @property
+    def _which(self) -> str:
+        return f"process {self.rank} of {self.size}:"
+
+    def _end_with_one(self) -> None:
+        """See to it that an exception which ends this process ends all of them.
+
+        The others may wait for this one wherever the program has them do something together.  As
+        ``python -m mpi4py`` does, but that where all of them end so, each says why.
+        """
+        usual = sys.excepthook
+
+        def hook(
+            kind: type[BaseException], error: BaseException, trace: TracebackType | None
+        ) -> None:
+            print(self._which, file=sys.stderr)
+            usual(kind, error, trace)
+            sys.stderr.flush()
+            if not self._all_come(self._ends, _LAST_PATIENCE):
+                self.comm.Abort(_INTERRUPTED if issubclass(kind, KeyboardInterrupt) else 1)
+
+        sys.excepthook = hook
+
+    def _all_come(self, communicator: Any, patience: float) -> bool:
+        """Return whether all processes come here within some seconds."""
+        request = communicator.Ibarrier()
+        end = time.monotonic() + patience
         while time.monotonic() < end:
             if request.Test():
                 return True
@@ -196,6 +264,17 @@ def world() -> Processes:
     return Processes()
 
 
+def all_or_none() -> AbstractContextManager[None]:
+    """Return `Processes.all_or_none` of the `world`; nothing of the kind without PETSc.
+
+    Whoever needs PETSc then says that it is missing, after what else is wrong.
+    """
+    try:
+        return world().all_or_none()
+    except ModuleNotFoundError:
+        return nullcontext()
+
+
 def _portable(error: BaseException) -> BaseException:
     """Return an exception that other processes can read: itself, or one that quotes it."""
     try:
@@ -203,4 +282,7 @@ def _portable(error: BaseException) -> BaseException:
             return error
     except Exception:
         pass
+    # What is caught in one process must be caught in all.
+    if isinstance(error, OSError):
+        return OSError(str(error))
     return RuntimeError(f"{type(error).__name__}: {error}")

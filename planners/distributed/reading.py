@@ -16,13 +16,11 @@ from numpy.typing import NDArray
 
 from aggmaze.arrays import readonly
 from aggmaze.checks import check_chance
-from aggmaze.formats.tables import check_probabilities
 from aggmaze.memory import check_memory
 from aggmaze.models.moves import slip_weights
+from aggmaze.models.row_checks import check_moves, check_rows
 from aggmaze.models.row_models import MoveRowModel, TableRowModel
-from aggmaze.models.rows import ROW_SUM_TOLERANCE
-from aggmaze.names import UNNAMED
-from planners.distributed.partition import MOST_NEAR, blocks, check_near
+from planners.distributed.partition import blocks, check_near
 from planners.kernels.tables import Moves, Outcomes, count_rows
 
 _Number = TypeVar("_Number", bound=np.generic)
@@ -85,8 +83,9 @@ class _Numbering:
         numbers = states - self._lo
         if is_ghost.any():
             found, places = np.unique(states[is_ghost], return_inverse=True)
-            if self._next + len(found) > MOST_NEAR:
-                check_near(self._hi - self._lo, self._next + len(found))
+            num_own = self._hi - self._lo
+            # As many as these are at most: what several blocks lead to is counted for each.
+            check_near(num_own, self._next - num_own + len(found))
             numbers[is_ghost] = self._next + places
             self._next += len(found)
             self._found.append(found)
@@ -142,7 +141,7 @@ def read_moves(
         block = model.moves(first, last)
         _check_shape("moves", first, last, block.costs.shape, (last - first, num_moves))
         available = np.isfinite(block.costs)
-        _check_moves(block.successors, block.costs, available, first, num_states)
+        check_moves(block.successors, block.costs, available, first, num_states)
         here = slice(first - lo, last - lo)
         costs[here] = block.costs
         terminal[here] = ~available.any(axis=1)
@@ -153,30 +152,6 @@ def read_moves(
     weights = slip_weights(model.p, num_moves)
     tables = Moves(readonly(successors), readonly(costs), *weights)
     return LocalMoves(tables, readonly(terminal), ghosts)
-
-
-def _check_moves(
-    successors: NDArray[np.int64],
-    costs: NDArray[np.float64],
-    available: NDArray[np.bool_],
-    first: int,
-    num_states: int,
-) -> None:
-    """Refuse moves that are none, in the words of `aggmaze.MoveMDP`."""
-    wrong = ~available & (costs != np.inf)
-    if wrong.any():
-        state, move = np.argwhere(wrong)[0]
-        raise ValueError(
-            f"state {first + state}, move {move}: cost {costs[state, move]} must be finite, "
-            "or +inf for an unavailable move"
-        )
-    outside = available & ((successors < 0) | (successors >= num_states))
-    if outside.any():
-        state, move = np.argwhere(outside)[0]
-        raise ValueError(
-            f"state {first + state}, move {move}: successor {successors[state, move]} is not in "
-            f"[0, {num_states})"
-        )
 
 
 def read_outcomes(
@@ -227,7 +202,7 @@ def read_outcomes(
         starts = indptr[here.start * num_actions : here.stop * num_actions + 1]
         starts[1:] = num_entries + matrix.indptr[1:].astype(np.int64)
         following = matrix.indices.astype(np.int64, copy=False)
-        _check_rows(
+        check_rows(
             starts - num_entries,
             following,
             matrix.data,
@@ -245,51 +220,6 @@ def read_outcomes(
     count_rows(readonly(mask), num_rows)
     arrays = indptr, flat, _joined(probabilities), costs, mask, terminal, num_rows
     return LocalOutcomes(Outcomes(*(readonly(array) for array in arrays)), ghosts)
-
-
-def _check_rows(
-    indptr: NDArray[np.int64],
-    following: NDArray[np.int64],
-    probabilities: NDArray[np.float64],
-    states: tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]],
-    first: int,
-    num_states: int,
-) -> None:
-    """Refuse rows that are none, in the words of `aggmaze.TabularMDP`.
-
-    ``states`` are costs and availability of actions, and which states are terminal.
-    """
-    costs, mask, terminal = states
-    num_actions = costs.shape[1]
-
-    def describe(row: int) -> str:
-        return UNNAMED.row(first * num_actions + row, num_actions)
-
-    if len(following) and not 0 <= following.min() <= following.max() < num_states:
-        raise ValueError(f"transitions name a state outside [0, {num_states})")
-    counts = np.diff(indptr)
-    row_of_entry = np.repeat(np.arange(len(counts)), counts)
-    check_probabilities(probabilities, following, row_of_entry, describe)
-    sums = np.bincount(row_of_entry, weights=probabilities, minlength=len(counts))
-    bad = np.flatnonzero(np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
-    if len(bad):
-        raise ValueError(f"{describe(bad[0])}: probabilities sum to {sums[bad[0]]}, must sum to 1")
-    bad = np.flatnonzero((mask & ~np.isfinite(costs)).reshape(-1))
-    if len(bad):
-        cost = costs.reshape(-1)[bad[0]]
-        raise ValueError(f"{describe(bad[0])}: cost {cost} must be finite")
-    stuck = np.flatnonzero(~mask.any(axis=1))
-    if len(stuck):
-        raise ValueError(f"{UNNAMED.state(first + int(stuck[0]))} has no available action")
-    leaves = np.zeros(len(terminal), dtype=bool)
-    state_of_entry = row_of_entry // num_actions
-    leaves[state_of_entry[(following != first + state_of_entry) & (probabilities > 0)]] = True
-    fake = np.flatnonzero(terminal & (leaves | (costs != 0).any(axis=1)))
-    if len(fake):
-        raise ValueError(
-            f"{UNNAMED.state(first + int(fake[0]))} is declared terminal, so every action must "
-            "lead back to it and neither cost nor pay anything"
-        )
 
 
 def _joined(parts: list[NDArray[_Number]]) -> NDArray[_Number]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.layouts.layout import Layout
+from aggmaze.memory import check_memory
 from planners.engine import Parts
 from planners.folders import write_folder
 from planners.maps import StateMap
@@ -24,6 +25,10 @@ from planners.result import (
     header_of,
 )
 from planners.slices import Share
+
+#: Of each state of a result in one array in each process: values, policy, whether it is terminal,
+#: and as much again of these while they are put together or written.
+BYTES_OF_WHOLE = 34
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +146,7 @@ class PartResult:
         ------
         OSError
             In all processes, if the folder holds other things, or one of them cannot write to it.
+            What else goes wrong in one of them is raised in all as well.
         """
         by_state = {"values": self.values, "policy": self.policy, "proof_ended": self.terminal}
         if self.labels is not None:
@@ -154,8 +160,17 @@ class PartResult:
     def gathered(self) -> SolveResult:
         """Return the result of all states, in every process: called by all, for small models.
 
-        It takes some 25 bytes a state of all parts in each process.
+        It takes some 30 bytes a state of all parts in each process.
+
+        Raises
+        ------
+        MemoryError
+            In all processes, if one of them has no room for that.
         """
+        size = BYTES_OF_WHOLE * self.num_states
+        self._parts.together(
+            lambda: check_memory(size, f"the result of all {self.num_states:,} states")
+        )
         whole = self._parts.gathered
         return SolveResult(
             values=whole(self.values),

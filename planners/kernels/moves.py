@@ -11,18 +11,23 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from planners.kernels.pieces import NOTHING_SEEN, clear, pick, seen, seen_by_vectors, value_of
+from planners.kernels.pieces import (
+    NOTHING_SEEN,
+    clear,
+    mix,
+    mixed,
+    near_in_order,
+    pick_near,
+    seen,
+    seen_by_vectors,
+    value_of,
+)
 from planners.kernels.tables import num_available
 
 #: States of a block: `FlatMoves.windows` tells of each move whether it leads equally far in all.
 BLOCK = 256
 #: Most moves that `vector_sweep` is made for.
 MOST_MOVES = 12
-# How much more often a move happens if it is chosen, where a distance of one more is more than what
-# is rounded off the mean of distances.
-_LEAST_SHARE = 1e-6
-# A distance times this and the number of a move are one integer; and one larger than any.
-_PLACES, _FAR_OFF = 1 << 20, 1 << 62
 
 
 @njit(cache=True, inline="always")
@@ -57,7 +62,7 @@ def _backup(moves, reverses, gamma, V, labels, s):
     if reverses and chosen[n] < 0.0:
         smallest = largest
         best = worst
-    return (chosen[n] * smallest + every[n] * total if n > 0 else 0.0), best
+    return (mixed(chosen[n], smallest, every[n], total) if n > 0 else 0.0), best
 
 
 @njit(cache=True, nogil=True)
@@ -204,7 +209,7 @@ def vector_sweep(moves, gamma, V, out, actions, lo, hi):
             for k in range(2, num_moves + 1):
                 to_chosen = chosen[k] if n == k else to_chosen
                 to_every = every[k] if n == k else to_every
-            value = to_chosen * smallest + to_every * total
+            value = mixed(to_chosen, smallest, to_every, total)
             found[i] = value if n > 0.0 else 0.0
             if actions is not None:
                 found[room + i] = best
@@ -266,13 +271,13 @@ def gauss_seidel(moves, gamma, V, order, reverse, lo, hi):
             n += 1 if available else 0
         old = V[s]
         if stays == 0:
-            value = chosen[n] * sign * best + every[n] * total if n > 0 else 0.0
+            value = mixed(chosen[n] * sign, best, every[n], total) if n > 0 else 0.0
         else:
             back = gamma * every[n] * stays
-            staying = chosen[n] * sign * best_stay + every[n] * total
+            staying = mixed(chosen[n] * sign, best_stay, every[n], total)
             value = staying / (1.0 - back - gamma * chosen[n])
             if n > stays:
-                going = (chosen[n] * sign * best + every[n] * total) / (1.0 - back)
+                going = mixed(chosen[n] * sign, best, every[n], total) / (1.0 - back)
                 value = going if going < value else value
         extremes = seen(extremes, old, value)
         V[s] = value
@@ -298,7 +303,7 @@ def policy_sweep(moves, gamma, policy, V, out, lo, hi):
                 n += 1 if cost < np.inf else 0
             if n > 0:
                 q = costs[s, a] + gamma * V[successors[s, a]]
-                value = chosen[n] * q + every[n] * total
+                value = mixed(chosen[n], q, every[n], total)
         elif costs[s, a] < np.inf:
             value = costs[s, a] + gamma * V[successors[s, a]]
         extremes = seen(extremes, V[s], value)
@@ -309,7 +314,7 @@ def policy_sweep(moves, gamma, policy, V, out, lo, hi):
 @njit(cache=True, inline="always")
 def _actions(moves, gamma, V, s, Q):
     """Write the value of each action in a state into Q, shape (M,); return their number."""
-    successors, costs, chosen, every = moves.successors, moves.costs, moves.chosen, moves.every
+    successors, costs = moves.successors, moves.costs
     total = 0.0
     n = 0
     for m in range(len(Q)):
@@ -319,9 +324,7 @@ def _actions(moves, gamma, V, s, Q):
             Q[m] = cost + gamma * V[successors[s, m]]
             total += Q[m]
             n += 1
-    for m in range(len(Q)):
-        if Q[m] < np.inf:
-            Q[m] = chosen[n] * Q[m] + every[n] * total
+    mix(Q, n, total, moves.chosen, moves.every)
     return n
 
 
@@ -364,45 +367,20 @@ def clear_actions(moves, gamma, V, slack, policy, lo, hi):
 
 @njit(cache=True, nogil=True)
 def greedy(moves, gamma, V, distances, margins, policy, lo, hi):
-    """Write an action where the policy has none, as `Engine.greedy` says; margins: slack, tie.
-
-    Where moves happen more often if chosen, actions stand in the order of the distances to which
-    their moves lead, and what slips adds to all of them does not matter.
-    """
+    """Write an action where the policy has none, as `Engine.greedy` says; margins: slack, tie."""
     successors, costs, chosen, every = moves.successors, moves.costs, moves.chosen, moves.every
     num_moves = costs.shape[1]
-    slack, _ = margins
-    in_order = chosen[1:].min() > _LEAST_SHARE
+    in_order = near_in_order(chosen)
     Q = np.empty(num_moves)
+    far = np.empty(num_moves, dtype=np.int64)
     steps = np.empty(num_moves)
     for s in range(lo, hi):
         if policy[s] >= 0:
             continue
-        if in_order:
-            n = 0
-            least = np.inf
-            for m in range(num_moves):
-                cost = costs[s, m]
-                Q[m] = cost + gamma * V[successors[s, m]]
-                n += 1 if cost < np.inf else 0
-                least = Q[m] if Q[m] < least else least
-            # Without branches: the two least of the distances, each with its move.
-            nearest = second = np.int64(_FAR_OFF)
-            for m in range(num_moves):
-                close = (chosen[n] * (Q[m] - least) <= slack) & (Q[m] < np.inf)
-                place = np.int64(distances[successors[s, m]]) * _PLACES + m
-                place = place if close else np.int64(_FAR_OFF)
-                other = place if place > nearest else nearest
-                nearest = place if place < nearest else nearest
-                second = other if other < second else second
-            if nearest // _PLACES < second // _PLACES:
-                policy[s] = nearest % _PLACES
-                continue
-        n = _actions(moves, gamma, V, s, Q)
-        total = 0.0
+        n = 0
         for m in range(num_moves):
-            if costs[s, m] < np.inf:
-                total += distances[successors[s, m]]
-        for m in range(num_moves):
-            steps[m] = chosen[n] * distances[successors[s, m]] + every[n] * total
-        policy[s] = pick(Q, steps, margins)
+            cost = costs[s, m]
+            Q[m] = cost + gamma * V[successors[s, m]]
+            far[m] = distances[successors[s, m]]
+            n += 1 if cost < np.inf else 0
+        policy[s] = pick_near(Q, far, n, chosen, every, in_order, margins, steps)

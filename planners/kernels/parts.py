@@ -11,7 +11,8 @@ from numba import njit
 
 from planners.kernels.stencils import home_of, look, room_of
 
-#: Distance of a state from which no way is known yet.
+#: Distance of a state from which no way is known yet, and of one farther than 32 bits count:
+#: no distance that is carried on reaches it, so that none becomes negative.
 NO_WAY = np.int32(2**31 - 1)
 
 

@@ -17,6 +17,11 @@ from aggmaze.arrays import readonly
 #: Half the distance from 1 to the next number: the largest relative error of one rounding.
 UNIT_ROUNDOFF = 2.0**-53
 LARGEST = float(np.finfo(np.float64).max)
+# How much more often a move happens if it is chosen, where a distance of one more is more than what
+# is rounded off the mean of distances.
+_LEAST_SHARE = 1e-6
+# A distance times this and the number of a move are one integer; and one larger than any.
+_PLACES, _FAR_OFF = 1 << 20, 1 << 62
 #: What indices that are never negative are counted by (`planners.kernels.tables`).
 ONE = np.uint64(1)
 #: Stands for the order of the states where a sweep takes one.
@@ -42,6 +47,90 @@ def seen(extremes, old, new):
     low = new if new < low else low
     high = new if new > high else high
     return residual_low, residual_high, low, high
+
+
+@njit(cache=True, inline="always")
+def mixed(chosen, q, every, total):
+    """Return what an action is worth that moves into the worth ``q`` or slips, by its weights.
+
+    ``total`` is the sum over the available moves.  The formula of models of moves
+    (`aggmaze.models.moves.slip_weights`), for tables and for grids.
+    """
+    return chosen * q + every * total
+
+
+@njit(cache=True, inline="always")
+def mix(Q, n, total, chosen, every):
+    """Turn what the moves of a state are worth, +inf if unavailable, into that of its actions.
+
+    Parameters
+    ----------
+    Q : ndarray of float, shape (M,)
+        In place.
+    n : int
+        Number of available moves.
+    total : float
+        The sum over them.
+    chosen, every : ndarray of float, shape (M + 1,)
+    """
+    for m in range(len(Q)):
+        if Q[m] < np.inf:
+            Q[m] = mixed(chosen[n], Q[m], every[n], total)
+
+
+@njit(cache=True, inline="always")
+def pick_near(Q, far, n, chosen, every, in_order, margins, steps):
+    """Choose an action of a model of moves as `Engine.greedy` says.
+
+    Where moves happen more often if chosen, actions stand in the order of the distances to which
+    their moves lead, and what slips adds to all of them does not matter.
+
+    Parameters
+    ----------
+    Q : ndarray of float, shape (M,)
+        What the moves are worth, +inf where they are unavailable; used up.
+    far : ndarray of int64, shape (M,)
+        Distances of the states that they lead to.
+    n : int
+        Number of available moves.
+    chosen, every : ndarray of float, shape (M + 1,)
+    in_order : bool
+        What `near_in_order` says.
+    margins : tuple of float
+        ``slack`` and ``tie``.
+    steps : ndarray of float, shape (M,)
+        Room.
+    """
+    slack, _ = margins
+    if in_order:
+        least = np.inf
+        for m in range(len(Q)):
+            least = Q[m] if Q[m] < least else least
+        # Without branches: the two least of the distances, each with its move.
+        nearest = second = np.int64(_FAR_OFF)
+        for m in range(len(Q)):
+            close = (chosen[n] * (Q[m] - least) <= slack) & (Q[m] < np.inf)
+            place = far[m] * _PLACES + m
+            place = place if close else np.int64(_FAR_OFF)
+            other = place if place > nearest else nearest
+            nearest = place if place < nearest else nearest
+            second = other if other < second else second
+        if nearest // _PLACES < second // _PLACES:
+            return nearest % _PLACES
+    total = total_far = 0.0
+    for m in range(len(Q)):
+        total += Q[m] if Q[m] < np.inf else 0.0
+        total_far += far[m] if Q[m] < np.inf else 0
+    for m in range(len(Q)):
+        steps[m] = mixed(chosen[n], far[m], every[n], total_far)
+    mix(Q, n, total, chosen, every)
+    return pick(Q, steps, margins)
+
+
+@njit(cache=True, inline="always")
+def near_in_order(chosen):
+    """Return whether each move happens more often if it is chosen."""
+    return chosen[1:].min() > _LEAST_SHARE
 
 
 def row_rounding(longest: int) -> float:

@@ -23,7 +23,17 @@ from aggmaze.maze_rows import MazeRows
 from aggmaze.models.base import check_block
 from aggmaze.models.moves import slip_weights
 from planners.kernels.moves import _reverses
-from planners.kernels.pieces import NOTHING_SEEN, clear, seen, seen_by_vectors, value_of
+from planners.kernels.pieces import (
+    NOTHING_SEEN,
+    clear,
+    mix,
+    mixed,
+    near_in_order,
+    pick_near,
+    seen,
+    seen_by_vectors,
+    value_of,
+)
 
 # Cells of a piece, at most: what is found of them stays in the fastest cache.
 _PIECE = 128
@@ -239,7 +249,7 @@ def _backup(Q, open_moves, reverses, chosen, every, i):
     if reverses and chosen[n] < 0.0:
         smallest = largest
         best = worst
-    return (chosen[n] * smallest + every[n] * total if n > 0 else 0.0), best
+    return (mixed(chosen[n], smallest, every[n], total) if n > 0 else 0.0), best
 
 
 @njit(cache=True, nogil=True)
@@ -306,11 +316,11 @@ def _weigh(size, is_terrain, chosen, every, sums, new):
         n = int(counts[0])
         to_chosen, to_every = chosen[n], every[n]
         for i in range(size):
-            new[i] = to_chosen * least[i] + to_every * totals[i] if n > 0 else 0.0
+            new[i] = mixed(to_chosen, least[i], to_every, totals[i]) if n > 0 else 0.0
         return
     for i in range(size):
         n = int(counts[i])
-        new[i] = chosen[n] * least[i] + every[n] * totals[i] if n > 0 else 0.0
+        new[i] = mixed(chosen[n], least[i], every[n], totals[i]) if n > 0 else 0.0
 
 
 @njit(cache=True)
@@ -353,7 +363,7 @@ def policy_sweep(stencil, gamma, policy, V, out, lo, hi):
             if slips:
                 total, n = _total(Q, open_moves, i)
                 if n > 0:
-                    value = chosen[n] * Q[a, i] + every[n] * total
+                    value = mixed(chosen[n], Q[a, i], every[n], total)
             elif open_moves[i] >> a & 1:
                 value = Q[a, i]
             extremes = seen(extremes, V[s], value)
@@ -367,9 +377,8 @@ def _actions(Q, open_moves, chosen, every, i, values):
     """Write the value of each action in a cell, shape (2 D,); return their number."""
     total, n = _total(Q, open_moves, i)
     for m in range(len(Q)):
-        values[m] = np.inf
-        if open_moves[i] >> m & 1:
-            values[m] = chosen[n] * Q[m, i] + every[n] * total
+        values[m] = Q[m, i] if open_moves[i] >> m & 1 else np.inf
+    mix(values, n, total, chosen, every)
     return n
 
 
@@ -418,6 +427,37 @@ def clear_actions(stencil, gamma, V, slack, policy, lo, hi):
             unclear += 1 if action < 0 else 0
         begin += size
     return unclear
+
+
+@njit(cache=True, nogil=True)
+def greedy(stencil, gamma, V, distances, margins, policy, lo, hi):
+    """Write an action where the policy has none; ``distances`` are in the order of V."""
+    chosen, every = stencil.chosen, stencil.every
+    strides, sizes = stencil.strides, stencil.sizes
+    in_order = near_in_order(chosen)
+    coords, Q, open_moves = room_of(stencil)
+    num_moves = len(Q)
+    worths, steps = np.empty(num_moves), np.empty(num_moves)
+    far = np.empty(num_moves, dtype=np.int64)
+    begin = lo
+    while begin < hi:
+        if policy[begin] >= 0:
+            begin += 1
+            continue
+        size = look(stencil, gamma, V, None, begin, hi, coords, Q, open_moves)
+        for i in range(size):
+            s = begin + i
+            if policy[s] >= 0:
+                continue
+            n = 0
+            for m in range(num_moves):
+                away = strides[m // 2] if m % 2 == 1 else -strides[m // 2]
+                available = open_moves[i] >> m & 1
+                n += available
+                worths[m] = Q[m, i]
+                far[m] = distances[home_of(sizes, sizes[0] + s + away) if available else s]
+            policy[s] = pick_near(worths, far, n, chosen, every, in_order, margins, steps)
+        begin += size
 
 
 @njit(cache=True, nogil=True)

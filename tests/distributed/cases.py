@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -88,6 +90,27 @@ _add(
 _add_maze("noise by rows", "TerrainMaze-v0", shape=(90, 71), terrain="noise", p=0.9)
 _add_maze("binary tree by rows", "StandardMaze-v0", shape=(60, 51), generator="binary_tree")
 
+
+def _in_a_file(model: TabularMDP) -> Any:
+    """Return a table as it is read by block from a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.npz"
+        aggmaze.save_rows(model, path)
+        return aggmaze.open_rows(path)  # mapped: it stays when its name is gone
+
+
+_add(
+    "a file of rows",
+    lambda: garnet(900, 3, 4, 6, ends=2),
+    lambda: _in_a_file(garnet(900, 3, 4, 6, ends=2)),
+)
+_BINARY: dict[str, Any] = {"shape": (31, 29), "generator": "binary_tree", "p": 0.9}
+_add(
+    "a file of a maze by rows",
+    lambda: made("StandardMaze-v0", **_BINARY)().to_tabular(),
+    lambda: _in_a_file(aggmaze.model_by_rows("StandardMaze-v0", **_BINARY)),
+)
+
 _SWEEPS: list[dict[str, Any]] = [
     {"method": "value_iteration"},
     {"method": "value_iteration", "num_iterations": 37},
@@ -110,6 +133,8 @@ _MORE: list[dict[str, Any]] = [
 
 def runs(name: str) -> list[dict[str, Any]]:
     """Runs that must give the same bits on any number of processes, and in one without PETSc."""
+    if name.startswith("a file"):
+        return _SWEEPS[::2]  # the methods once: what differs is where rows come from
     return [*_SWEEPS, *(_MORE if name in ("terrain, slips", "garnet", "scattered") else [])]
 
 

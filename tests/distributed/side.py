@@ -1,8 +1,8 @@
 """What each process of a check does; started by check_distributed.py under ``mpiexec``.
 
-    mpiexec -n 2 python tests/distributed/side.py WHAT FILE
+    mpiexec -n 2 python tests/distributed/side.py FOLDER WHAT ...
 
-The first process writes what came out to FILE.
+The first process writes what came out of each to a file of its name in FOLDER.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import cases
@@ -19,6 +22,7 @@ import numpy as np
 
 import planners
 from aggmaze.models.row_models import HeldMoves, MoveBlock, as_row_model
+from planners import folders
 from planners.distributed import engine as engines
 from planners.distributed.processes import Processes, world
 
@@ -138,9 +142,34 @@ def refusals(processes: Processes) -> dict[str, Any]:
         if len(set(told)) > 1:
             raise AssertionError(f"{name}: processes were told differently: {told}")
         found[name] = told[0]
+    found["store"] = _store_fails(processes, held)
     numbers = np.array([np.nan if processes.rank == processes.size - 1 else 1.0, -np.inf])
     found["largest"] = repr(processes.largest(numbers).tolist())
     return found
+
+
+def _store_fails(processes: Processes, held: Any) -> str:
+    """Store a result where one process alone fails, in another way than by the disk."""
+    result = planners.solve(held, engine="petsc", gamma=cases.GAMMA)
+    usual = folders.write_slice
+
+    def write(*arguments: Any) -> Any:
+        if processes.rank == processes.size - 1:
+            raise ArithmeticError("the last process cannot write")
+        return usual(*arguments)
+
+    folders.write_slice = write
+    message = "no error"
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            result.store(processes.first(folder))
+        except ArithmeticError as error:
+            message = str(error)
+        finally:
+            folders.write_slice = usual
+        told = processes.comm.allgather(message)
+    assert len(set(told)) == 1, told
+    return told[0]
 
 
 def ends(processes: Processes) -> dict[str, Any]:
@@ -188,19 +217,47 @@ def crash(processes: Processes) -> dict[str, Any]:
     return {}
 
 
-ACTIONS = {f.__name__: f for f in (bits, evaluations, refusals, ends, crash)}
+def outside(processes: Processes) -> dict[str, Any]:
+    """Let one process fail in the program's own lines, while others solve."""
+    held = as_row_model(cases.MODELS["terrain"][0]())
+    planners.solve(held, engine="petsc", gamma=0.9)
+    if processes.rank == processes.size - 1:
+        raise LookupError("between two solves")
+    planners.solve(held, engine="petsc", gamma=0.9)
+    return {}
+
+
+def asked_differently(processes: Processes) -> dict[str, Any]:
+    """Let one process alone ask for what there is not, and go on."""
+    held = as_row_model(cases.MODELS["terrain"][0]())
+    with suppress(ValueError):
+        planners.solve(
+            held, engine="petsc", gamma=7.0 if processes.rank == processes.size - 1 else 0.9
+        )
+    return {}
+
+
+#: What is never left but by the end of all, and what is printed then.
+ALONE = {
+    crash.__name__: "RuntimeError: one process alone",
+    outside.__name__: "LookupError: between two solves",
+    asked_differently.__name__: "ValueError: gamma must be in [0, 1], got 7.0",
+}
+ACTIONS = {
+    f.__name__: f for f in (bits, evaluations, refusals, ends, crash, outside, asked_differently)
+}
 
 
 def main() -> None:
-    what, path = sys.argv[1:]
+    folder, *actions = sys.argv[1:]
     processes = world()
-    found = ACTIONS[what](processes)
-    if processes.rank == 0:
-        if all(isinstance(value, str | dict) for value in found.values()):
-            with open(path, "w") as file:  # noqa: PTH123
-                json.dump(found, file)
-        else:
-            np.savez(path, **found)
+    for what in actions:
+        found = ACTIONS[what](processes)
+        if processes.rank == 0:
+            if all(isinstance(value, str | dict) for value in found.values()):
+                Path(folder, f"{what}.json").write_text(json.dumps(found))
+            else:
+                np.savez(Path(folder, f"{what}.npz"), **found)
 
 
 if __name__ == "__main__":

@@ -58,6 +58,19 @@ class Part:
         """Return the arrays of all parts, one after another."""
         return self._meeting.gathered(self.rank, part)
 
+    def added_up(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the sums over the parts before this one, and over all."""
+        rows = self.gathered(numbers[np.newaxis])
+        return rows[: self.rank].sum(axis=0), rows.sum(axis=0)
+
+    def union(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the numbers of all parts, increasing, each once."""
+        return np.unique(self.gathered(numbers))
+
+    def together(self, function: Callable[[], T]) -> T:
+        """Call a function; a part that fails breaks the meeting, so that all fail."""
+        return function()
+
 
 class PartEngine:
     """What one part sees of a model."""

@@ -17,6 +17,7 @@ import aggmaze
 from aggmaze import MoveMDP, TabularMDP, as_row_model, load_model, open_rows, save_model, save_rows
 from aggmaze.formats import stored_rows
 from aggmaze.formats.stored_rows import StoredRows
+from aggmaze.progress import listening
 from tests.strategies import tabular_mdps
 
 
@@ -86,6 +87,79 @@ def test_models_of_events_and_of_moves_become_tables(tmp_path: Path) -> None:
     moves = gym.make("StandardMaze-v0", p=0.8).get_wrapper_attr("transition_model")()
     save_rows(moves, tmp_path / "moves.npz")
     same_rows(open_rows(tmp_path / "moves.npz"), moves.to_tabular(), 0, 400)
+
+
+def test_mazes_by_rows_become_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_rows, "_ROWS", 60)
+    kinds: list[dict[str, Any]] = [
+        {"generator": "blocks", "p": 0.9},
+        {"generator": "binary_tree", "start": "uniform"},
+        {"kind": "terrain", "terrain": "noise", "cost": "difference", "p": 0.7},
+    ]
+    for kind in kinds:
+        maze = aggmaze.model_by_rows("NDMaze-v0", shape=(7, 3, 4), **kind)
+        save_rows(maze, tmp_path / "maze.npz")
+        stored, table = open_rows(tmp_path / "maze.npz"), maze.to_model().to_tabular()
+        assert stored.key == as_row_model(table).key
+        same_rows(stored, table, 5, 80)
+        np.testing.assert_array_equal(stored.initial(0, 84), table.initial)
+        # What is open is a model too, and so is any that tells its moves.
+        save_rows(stored, tmp_path / "again.npz")
+        assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "maze.npz").read_bytes()
+
+
+class SomeRows:
+    """A model by rows of somebody else's."""
+
+    key = "mine"
+
+    def __init__(self, model: TabularMDP) -> None:
+        self._model = model
+        self.num_states, self.num_actions = model.num_states, model.num_actions
+
+    def rows(self, lo: int, hi: int) -> Any:
+        return self._model.rows(lo, hi)
+
+    def terminal(self, lo: int, hi: int) -> Any:
+        return self._model.terminal[lo:hi]
+
+
+def test_rows_of_others_become_tables_if_they_are_valid(tmp_path: Path) -> None:
+    model = tabular()
+    save_rows(SomeRows(model), tmp_path / "rows.npz")
+    same_rows(open_rows(tmp_path / "rows.npz"), model, 0, 63)
+    bad = TabularMDP(0.5 * model.transitions, model.costs, action_mask=model.action_mask)
+    with pytest.raises(ValueError, match=r"state 0, action 0: probabilities sum to 0.5"):
+        save_rows(SomeRows(bad), tmp_path / "bad.npz")
+    assert not (tmp_path / "bad.npz").exists()
+    with pytest.raises(TypeError, match="expected a model by rows"):
+        save_rows("model", tmp_path / "bad.npz")  # type: ignore[arg-type]
+
+
+def test_names_go_with_it(tmp_path: Path) -> None:
+    model = TabularMDP(
+        [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]],
+        [[1.0, 2.0], [0.0, 0.0]],
+        state_names=["here", ("there", 2)],
+        action_names=["stay", "go"],
+    )
+    save_rows(model, tmp_path / "names.npz")
+    for found in (open_rows(tmp_path / "names.npz"), load_model(tmp_path / "names.npz")):
+        assert found.state_names == ("here", ("there", 2))
+        assert found.action_names == ("stay", "go")
+    save_rows(tabular(), tmp_path / "none.npz")
+    assert open_rows(tmp_path / "none.npz").state_names is None
+
+
+def test_how_far_it_is_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_rows, "_ROWS", 40)
+    told: list[tuple[int, int, str]] = []
+    with listening(lambda *words: told.append(words)):
+        save_rows(tabular(), tmp_path / "model.npz")
+    assert told[0] == (10, 63, "states")
+    assert (63, 63, "states") in told
+    assert told[-1][0] == told[-1][1]
+    assert told[-1][2] == "MB"
 
 
 def test_no_more_is_read_than_what_is_asked_for(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,44 @@ def test_a_signal_is_raised_at_the_next_check_and_once(number: int, message: str
         signal.raise_signal(number)  # still the same one, on its way
         clock.check()
     assert signal.getsignal(number) == before
+
+
+def interrupted(signals: Signals) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_late_signal_goes_to_who_heard_them_before() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    try:
+        with Signals():
+            signal.raise_signal(signal.SIGTERM)
+            assert heard == []
+        assert heard == [signal.SIGTERM]
+        # One on its way ends what there is: no second one.
+        # An interruption that is on its way ends what there is, and no signal is heard twice.
+        for interrupt in (Signals.raise_noted, interrupted):
+            with suppress(KeyboardInterrupt), Signals() as signals:
+                signal.raise_signal(signal.SIGTERM)
+                interrupt(signals)
+            assert heard == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class OddError(OSError):
+    """An exception that cannot be read by others."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(f"{one} {two}")
+
+
+def test_what_is_told_of_an_exception_is_of_its_kind() -> None:
+    told = processes._portable(FileNotFoundError(2, "No such file", "here"))
+    assert type(told) is FileNotFoundError
+    assert (told.errno, told.filename) == (2, "here")
+    assert type(processes._portable(OddError("no", "room"))) is OSError
+    assert str(processes._portable(OddError("no", "room"))) == "no room"
 
 
 def test_only_the_main_thread_hears_signals() -> None:

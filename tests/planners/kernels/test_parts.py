@@ -117,3 +117,13 @@ def test_a_vast_maze_has_steps_without_a_table() -> None:
     distances[0] = 0
     spread_on_grid(stencil, np.array([0], np.int32), distances, np.empty(3, np.int32))
     assert distances[:4].tolist() == [0, 1, 2, NO_WAY]
+
+
+def test_distances_that_32_bits_cannot_hold_are_none() -> None:
+    """They stay as if there were no way, and never become negative."""
+    maze = aggmaze.model_by_rows("TerrainMaze-v0", shape=(1, 10**9), terrain="noise")
+    stencil = stencil_of(maze, 10, 16)
+    distances = np.full(8, NO_WAY, dtype=np.int32)
+    distances[6] = NO_WAY - 3  # below the slab
+    spread_on_grid(stencil, np.array([6], np.int32), distances, np.empty(6, np.int32))
+    assert distances.tolist() == [NO_WAY - 2, NO_WAY - 1, *[NO_WAY] * 4, NO_WAY - 3, NO_WAY]

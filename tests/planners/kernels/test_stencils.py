@@ -146,6 +146,20 @@ class TestActions:
         assert unclear == expected
         np.testing.assert_array_equal(found, policy[part.lo : part.hi])
 
+    @given(slab=slabs(), seed=seeds, slack=st.sampled_from([0.0, 0.5, 10.0]))
+    def test_greedy_actions(self, slab: tuple[MazeRows, int, int], seed: int, slack: float) -> None:
+        part = Part(slab)
+        V = part.values(seed)
+        rng = np.random.default_rng(seed)
+        distances = rng.integers(0, 4, size=len(V)).astype(np.int32)
+        policy = np.where(rng.random(len(V)) < 0.7, -1, 1).astype(np.int32)
+        found, margins = policy[part.lo : part.hi].copy(), (slack, 1e-9)
+        moves.greedy(part.tables, GAMMA, V, distances, margins, policy, part.lo, part.hi)
+        near = part.local(V), part.local(distances)
+        stencils.greedy(part.stencil, GAMMA, *near, margins, found, 0, part.size)
+        assert (found >= 0).all()
+        np.testing.assert_array_equal(found, policy[part.lo : part.hi])
+
     @given(slab=slabs())
     def test_the_largest_cost(self, slab: tuple[MazeRows, int, int]) -> None:
         part = Part(slab)
