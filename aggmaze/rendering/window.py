@@ -31,9 +31,10 @@ from aggmaze.rendering.marks import fitted_font
 #: Draws a picture that fits into an area of so many pixels, width and height, as well as it can.
 Draw = Callable[[tuple[int, int]], NDArray[np.uint8]]
 
-# Pixels of the picture at first, and at most this share of the screen.
+# Pixels of the picture at first, and at most this share of the screen: of 768 lines a task bar and
+# the bar of a title leave no more.
 _FIRST_AREA = 640
-_SHARE_OF_SCREEN = 0.85
+_SHARE_OF_SCREEN = 0.895
 _SMALLEST = (280, 160)
 # A picture that takes less of the room that it had asked for needs more around it.
 _LEAST_OF_ROOM = 0.9
