@@ -130,14 +130,19 @@ class Painter:
         self._base, top = self._background()
         below = self._place[1] + map_height
         if self._beside:
-            # Left, top and width.
-            self._scale = left, bottom - _scale_height(text) + round(0.9 * text), right - left
+            box = left - margin // 2, top - 2, width, height
+            scale = left, bottom - _scale_height(text) + round(0.9 * text), right - left
             bottom -= _scale_height(text)
         else:
-            self._scale = self._place[0], below + round(0.6 * text), map_width
+            box = 0, below, width, height
+            scale = self._place[0], below + round(0.6 * text), map_width
             top = below + _scale_height(text) + margin
-        self._panel = left, top, right, bottom
-        self._pixels: NDArray[np.uint8] | None = None
+        # What changes beside the map, and in it left, top and width of the scale, and the panel.
+        self._box = box
+        self._scale = scale[0] - box[0], scale[1] - box[1], scale[2]
+        self._panel = left - box[0], top - box[1], right - box[0], bottom - box[1]
+        self._pixels = np.array(self._base)
+        self._has_panel = False
 
     def _background(self) -> tuple[Image.Image, int]:
         """Return what is the same in all frames, and where the words in it end."""
@@ -217,12 +222,15 @@ class Painter:
         -------
         ndarray of uint8, shape (height, width, 3)
         """
-        if panel or self._pixels is None:
-            image = self._base.copy()
-            self._draw_panel(image, frame, points, note)
-            if self._scene.form != "bars":
-                self._draw_scale(image, frame)
-            self._pixels = np.array(image)
+        if panel or not self._has_panel:
+            left, top, right, bottom = self._box
+            if right > left and bottom > top:
+                image = self._base.crop(self._box)
+                self._draw_panel(image, frame, points, note)
+                if self._scene.form != "bars":
+                    self._draw_scale(image, frame)
+                self._pixels[top:bottom, left:right] = np.asarray(image)
+            self._has_panel = True
         # The map lies where nothing else is.
         shown = np.asarray(self._map.paint(frame, path, policy, borders=borders))
         left, top = self._place
@@ -240,16 +248,15 @@ class Painter:
         bar = max(6, round(0.62 * text))
         low, high = spread(frame.values[: self._scene.num_states])
         colors = ramp()[np.linspace(0, LEVELS - 1, width).astype(np.intp)]
-        image.paste(Image.fromarray(np.repeat(colors[np.newaxis], bar, axis=0)), (left, y))
         count = frame.num_megastates
         if frame.labels is not None and 1 < count <= width // 4 and high > low:
             # In an aggregated phase each mega-state has one value: where the bar is really used.
             means = np.full(int(frame.labels.max()) + 1, np.nan)
             means[frame.labels] = frame.values
             means = np.sort(means[np.isfinite(means)])
-            for middle in ((means[1:] + means[:-1]) / 2).tolist():
-                x = left + round((middle - low) / (high - low) * (width - 1))
-                draw.line([x, y, x, y + bar - 1], fill=self.theme.border)
+            shares = ((means[1:] + means[:-1]) / 2 - low) / (high - low)
+            colors[np.rint(shares * (width - 1)).astype(np.intp)] = self.theme.border
+        image.paste(Image.fromarray(np.repeat(colors[np.newaxis], bar, axis=0)), (left, y))
         line, least, greatest = y + bar + 2, short(low), short(high)
         write(draw, (left, line), least, small, color)
         ends = width_of(least, small), width_of(greatest, small)
