@@ -246,13 +246,16 @@ class Painter:
         draw = ImageDraw.Draw(image)
         text, small, color = self._text, self._small, self.theme.faint
         bar = max(6, round(0.62 * text))
-        low, high = spread(frame.values[: self._scene.num_states])
+        drawn = slice(self._scene.num_states)
+        values = frame.values[drawn]
+        low, high = spread(values)
         colors = ramp()[np.linspace(0, LEVELS - 1, width).astype(np.intp)]
         count = frame.num_megastates
         if frame.labels is not None and 1 < count <= width // 4 and high > low:
             # In an aggregated phase each mega-state has one value: where the bar is really used.
-            means = np.full(int(frame.labels.max()) + 1, np.nan)
-            means[frame.labels] = frame.values
+            labels = frame.labels[drawn]
+            means = np.full(int(labels.max()) + 1, np.nan)
+            means[labels] = values
             means = np.sort(means[np.isfinite(means)])
             shares = ((means[1:] + means[:-1]) / 2 - low) / (high - low)
             colors[np.rint(shares * (width - 1)).astype(np.intp)] = self.theme.border
