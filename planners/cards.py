@@ -24,7 +24,8 @@ from aggmaze.layouts.layout import Layout
 from aggmaze.names import shown
 from aggmaze.rendering.colors import value_colors
 from aggmaze.rendering.overlay import Overlay
-from aggmaze.rendering.raster import Plane, Raster
+from aggmaze.rendering.planes import Plane
+from aggmaze.rendering.raster import Raster
 from planners.maps import StateMap, named_map
 from planners.objective import AverageCost, FiniteHorizon
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from aggmaze.layouts.layout import Layout
 from aggmaze.layouts.text import lines_to_text, thin_walls
 from aggmaze.rendering.overlay import Overlay, number
-from aggmaze.rendering.raster import Plane, plane_axes
+from aggmaze.rendering.planes import Plane, plane_axes
 
 # Of moves to the left, and to the right, downwards and upwards.
 _DIAGONALS = ("\u2199\u2196", "\u2198\u2197")

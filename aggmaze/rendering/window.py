@@ -14,7 +14,8 @@ import contextlib
 import os
 import warnings
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import cache
 from importlib import metadata
 from typing import Any, NamedTuple
@@ -31,9 +32,10 @@ from aggmaze.rendering.marks import fitted_font
 #: Draws a picture that fits into an area of so many pixels, width and height, as well as it can.
 Draw = Callable[[tuple[int, int]], NDArray[np.uint8]]
 
-# Pixels of the picture at first, and at most this share of the screen.
+# Pixels of the picture at first, and at most this share of the screen: of 768 lines a task bar and
+# the bar of a title leave no more.
 _FIRST_AREA = 640
-_SHARE_OF_SCREEN = 0.85
+_SHARE_OF_SCREEN = 0.895
 _SMALLEST = (280, 160)
 # A picture that takes less of the room that it had asked for needs more around it.
 _LEAST_OF_ROOM = 0.9
@@ -219,11 +221,16 @@ class Window:
                     width, height = area  # with less around it the picture would be smaller
                 below = self._text_height(min(width, height))
                 size = (max(width, _SMALLEST[0]), max(height + below, _SMALLEST[1]))
-            if _has_windows(pygame):
-                self._window = pygame.Window(self.title, size, resizable=True)
-                self._window.minimum_size = _SMALLEST
-            else:
-                self._window = _Display(pygame, self.title, size)
+            # Under X11 SDL would send each picture through OpenGL, which without a graphics card
+            # takes far more of the processor than to draw the picture.
+            direct = pygame.display.get_driver() == "x11"
+            with _hinted("SDL_FRAMEBUFFER_ACCELERATION", "0") if direct else nullcontext():
+                if _has_windows(pygame):
+                    self._window = pygame.Window(self.title, size, resizable=True)
+                    self._window.minimum_size = _SMALLEST
+                else:
+                    self._window = _Display(pygame, self.title, size)
+                self._window.get_surface()  # SDL reads the hint for the first one
         except pygame.error as error:
             raise OSError(
                 f"cannot open a window: {error}. Without a screen, take render_mode='rgb_array', "
@@ -378,11 +385,17 @@ def _init_display(pygame: Any) -> None:
 
     SDL would turn SIGTERM into an event, which ends no program that does not look for it.
     """
-    name = "SDL_NO_SIGNAL_HANDLERS"
-    before = os.environ.get(name)
-    os.environ[name] = before or "1"
-    try:
+    with _hinted("SDL_NO_SIGNAL_HANDLERS", "1"):
         pygame.display.init()
+
+
+@contextlib.contextmanager
+def _hinted(name: str, value: str) -> Iterator[None]:
+    """Give SDL a hint by the environment, unless the user did."""
+    before = os.environ.get(name)
+    os.environ[name] = before or value
+    try:
+        yield
     finally:
         if before is None:
             del os.environ[name]

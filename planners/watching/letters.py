@@ -66,3 +66,26 @@ def fitted(text: str, size: int, room: float) -> str:
     while text and width_of(f"{text}…", size) > room:
         text = text[:-1]
     return f"{text}…" if text else ""
+
+
+def wrapped(text: str, size: int, room: float, most: int) -> list[str]:
+    """Return a text in so many lines at most, broken between words; the last may be cut short.
+
+    Parameters
+    ----------
+    text : str
+    size : int
+        Of the font.
+    room : float
+        Width of a line, in pixels.
+    most : int
+    """
+    lines: list[str] = []
+    words = text.split(" ")
+    while words and len(lines) < most - 1:
+        count = 1
+        while count < len(words) and width_of(" ".join(words[: count + 1]), size) <= room:
+            count += 1
+        lines.append(fitted(" ".join(words[:count]), size, room))
+        words = words[count:]
+    return [*lines, fitted(" ".join(words), size, room)] if words else lines

@@ -224,7 +224,7 @@ class Viewer:
         policy, path = self._route
         if not self._path:
             path = np.empty(0, dtype=np.int64)
-        image = self._painter[1].paint(
+        return self._painter[1].pixels(
             frame,
             self._session.film.points() if whole else [],
             path,
@@ -233,7 +233,6 @@ class Viewer:
             borders=self._borders,
             panel=whole,
         )
-        return np.asarray(image)
 
     def _all_is_due(self) -> bool:
         session, now = self._session, time.monotonic()

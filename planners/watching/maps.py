@@ -36,7 +36,7 @@ def cell_size(scene: Scene, area: tuple[int, int]) -> float:
     return math.floor(cell) if whole else cell
 
 
-def _lightness(num_edges: int, num_pixels: int) -> float:
+def _lightness(num_edges: float, num_pixels: int) -> float:
     """Return how much of their strength borders keep: many of them would hide the values."""
     return min(1.0, max(0.15, 0.2 * num_pixels / max(1, num_edges)))
 
@@ -60,21 +60,27 @@ class Map:
         self.size = max(1, int(columns * self.cell)), max(1, int(rows * self.cell))
         down = np.minimum(np.arange(self.size[1]) / self.cell, rows - 1).astype(np.intp)
         across = np.minimum(np.arange(self.size[0]) / self.cell, columns - 1).astype(np.intp)
-        self._down, self._across = down, across
-        # What is the same for all pixels of a cell is worked out a cell, and spread over them.
-        self._states = np.maximum(scene.index, 0)
-        self._gap = scene.index < 0
+        # What is the same for pixels of a cell is worked out a cell, and spread over them: for its
+        # first ones, those between, and its last, of which borders take some.
+        self._thickness = 1 if self.cell < 18 else 2
+        rows_shown, self._down_in = _kinds(down, self._thickness)
+        columns_shown, self._across_in = _kinds(across, self._thickness)
+        index = scene.index[np.ix_(rows_shown, columns_shown)]
+        self._states = np.maximum(index, 0)
+        self._gap = index < 0
         wall = scene.blocked[np.ix_(down, across)]
         thickness = 1 if self.cell < 10 else 2 if self.cell < 26 else 3
         if scene.has_walls and self.cell >= _LEAST_WALLED:
-            self._stand(wall, thickness)
+            self._stand(wall, thickness, down, across)
         self._wall = np.flatnonzero(wall)
-        # Where a cell begins beside another.
-        self._columns = np.flatnonzero(np.diff(across)) + 1
-        self._rows = np.flatnonzero(np.diff(down)) + 1
-        self._thickness = 1 if self.cell < 18 else 2
 
-    def _stand(self, wall: NDArray[np.bool_], thickness: int) -> None:
+    def _stand(
+        self,
+        wall: NDArray[np.bool_],
+        thickness: int,
+        down: NDArray[np.intp],
+        across: NDArray[np.intp],
+    ) -> None:
         """Put the pixels of the walls between cells where they stand, in place."""
         scene, cell = self._scene, int(self.cell)
         height, width = wall.shape
@@ -83,10 +89,10 @@ class Map:
             columns = (np.arange(scene.index.shape[1]) + 1) * cell + part
             inside = np.flatnonzero((columns >= 0) & (columns < width))
             # Half a wall longer at both ends, so that corners are whole.
-            wall[:, columns[inside]] |= scene.wall_right[self._down][:, inside]
+            wall[:, columns[inside]] |= scene.wall_right[down][:, inside]
             rows = (np.arange(scene.index.shape[0]) + 1) * cell + part
             inside = np.flatnonzero((rows >= 0) & (rows < height))
-            wall[rows[inside]] |= scene.wall_below[:, self._across][inside]
+            wall[rows[inside]] |= scene.wall_below[:, across][inside]
         wall[:thickness], wall[-thickness:] = True, True
         wall[:, :thickness], wall[:, -thickness:] = True, True
 
@@ -116,15 +122,18 @@ class Map:
         level[~np.isfinite(values)] = _UNKNOWN
         cells = np.take(level, self._states)
         cells[self._gap] = _GROUND
-        places = cells.take(self._across, axis=1).take(self._down, axis=0)
         below = ramp()
         if borders and frame.labels is not None and scene.is_map:
-            edge = self._edges(frame.labels)
+            beside, under = self._differ(frame.labels)
+            num_pixels = self.size[0] * self.size[1]
+            num_edges = self._thickness * self.cell * (beside.sum() + under.sum())
             share = 0.85 if frame.num_megastates else 0.3
-            share *= _lightness(int(np.count_nonzero(edge)), edge.size)
+            share *= _lightness(num_edges, num_pixels)
             below = np.rint(below + share * (np.array(theme.border) - below)).astype(np.uint8)
-            edge &= places < LEVELS
-            places += edge * np.uint8(LEVELS)
+            parts = _with_borders(cells, beside, under, self._thickness)
+        else:
+            parts = np.repeat(np.repeat(cells, 1 + self._thickness, axis=0), 1 + self._thickness, 1)
+        places = parts.take(self._across_in, axis=1).take(self._down_in, axis=0)
         places.reshape(-1)[self._wall] = _WALL
         image = Image.fromarray(places)
         fixed = np.array([theme.unknown, theme.ground, theme.wall], dtype=np.uint8)
@@ -133,17 +142,13 @@ class Map:
         self._mark(image, path)
         return image
 
-    def _edges(self, labels: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Return which pixels lie on borders between mega-states, shape (height, width)."""
-        found = np.take(labels.astype(np.uint16), self._states)
-        across, down, x, y = self._across, self._down, self._columns, self._rows
-        edge = np.zeros((len(down), len(across)), dtype=bool)
-        beside = found[:, across[x]] != found[:, across[x - 1]]
-        below = found[down[y]] != found[down[y - 1]]
-        for back in range(self._thickness):
-            edge[:, x - back] |= beside.take(down, axis=0)
-            edge[y - back] |= below.take(across, axis=1)
-        return edge
+    def _differ(self, labels: NDArray[np.int32]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return where cells lie in other mega-states than those on their left, and above them."""
+        own = labels.take(self._states)
+        beside, under = np.zeros(own.shape, dtype=bool), np.zeros(own.shape, dtype=bool)
+        np.not_equal(own[:, 1:], own[:, :-1], out=beside[:, 1:])
+        np.not_equal(own[1:], own[:-1], out=under[1:])
+        return beside, under
 
     def _mark(self, image: Image.Image, path: NDArray[np.int64]) -> None:
         """Draw holes, the path, the goals and where it begins, in place."""
@@ -172,6 +177,66 @@ class Map:
             x = min(max(x, size), image.width - size - 1)
             y = min(max(y, size), image.height - size - 1)
             put_mark(image, "star", x, y, 1.3 * size)
+
+
+def _kinds(cells: NDArray[np.intp], thickness: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return which cells have pixels along an axis, and for each pixel its cell and its kind.
+
+    Parameters
+    ----------
+    cells : ndarray of int, shape (P,)
+        The cell of each pixel.
+    thickness : int
+        Of borders: with 1 they take the first pixel of a cell, with 2 the last one too.
+
+    Returns
+    -------
+    shown : ndarray of int, shape (N,)
+    places : ndarray of int, shape (P,)
+        ``(1 + thickness)`` times the place of its cell among those that are shown, and 0 more for
+        the first pixel, 1 for those between, 2 for the last.
+    """
+    shown, place = np.unique(cells, return_inverse=True)
+    begins = np.diff(place, prepend=-1) > 0
+    kinds = np.where(begins, 0, 1)
+    if thickness > 1:
+        kinds[np.append(begins[1:], True) & ~begins] = 2
+    return shown, (1 + thickness) * place + kinds
+
+
+def _with_borders(
+    cells: NDArray[np.uint8],
+    beside: NDArray[np.bool_],
+    under: NDArray[np.bool_],
+    thickness: int,
+) -> NDArray[np.uint8]:
+    """Return the levels of all kinds of pixels of cells, those of borders moved on by `LEVELS`.
+
+    Parameters
+    ----------
+    cells : ndarray of uint8, shape (R, C)
+        Levels; no border lies over those beyond `LEVELS`.
+    beside, under : ndarray of bool, shape (R, C)
+        Whether a border lies between a cell and the one on its left, and the one above.
+    thickness : int
+
+    Returns
+    -------
+    ndarray of uint8, shape ((1 + thickness) R, (1 + thickness) C)
+    """
+    rows, columns = cells.shape
+    kinds = 1 + thickness
+    none = np.zeros_like(beside)
+    down, across = [under, none], [beside, none]
+    if thickness > 1:
+        down.append(np.append(under[1:], none[:1], axis=0))
+        across.append(np.append(beside[:, 1:], none[:, :1], axis=1))
+    more = np.where(cells < LEVELS, np.uint8(LEVELS), np.uint8(0))
+    parts = np.empty((rows, kinds, columns, kinds), dtype=np.uint8)
+    for i, row in enumerate(down):
+        for j, column in enumerate(across):
+            parts[:, i, :, j] = cells + more * (row | column)
+    return parts.reshape(kinds * rows, kinds * columns)
 
 
 def _runs(cells: NDArray[np.int64]) -> list[NDArray[np.int64]]:

@@ -1,6 +1,8 @@
 """The picture of a frame: the map of values and mega-states, what is known, and its curves.
 
 Everything is numpy and pillow, so that the picture in the window, in a GIF and in a film is one.
+Pictures that are wider than high have the map on the left, as high as they are, and all that is
+written in a panel beside it; others have the words above the map and the panel below.
 """
 
 from __future__ import annotations
@@ -13,15 +15,19 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from planners.watching.bars import Bars
+from planners.watching.curves import draw_curves
 from planners.watching.film import Frame, Point
-from planners.watching.letters import fitted, short, width_of, write
+from planners.watching.letters import fitted, short, width_of, wrapped, write
 from planners.watching.maps import Map, cell_size
 from planners.watching.nodes import Nodes
 from planners.watching.scenes import Scene
-from planners.watching.themes import LEVELS, Color, Theme, mixed, ramp, spread
+from planners.watching.themes import LEVELS, Color, Theme, ramp, spread
 
-# Curves are drawn this much larger and scaled down, so that slanted lines are smooth.
-_SMOOTHER = 2
+# Width over height from which the panel stands beside the map.
+_WIDE = 1.15
+# Around a map beside its panel: so little that a maze of 200x200 has cells of three pixels in a
+# window on a screen of 768 lines.
+_EDGE = 4
 
 
 class Words(NamedTuple):
@@ -32,15 +38,34 @@ class Words(NamedTuple):
     label: str = "cost-to-go"
 
 
-def _measures(size: tuple[int, int]) -> tuple[int, int, int, int]:
-    """Return the margin, the size of the text, and the heights above and below the map."""
-    margin = max(10, min(size) // 32)
-    text = max(11, min(17, min(size) // 30))
-    return margin, text, round(3.4 * text) + margin, round(3.0 * text)
+def _measures(size: tuple[int, int]) -> tuple[int, int]:
+    """Return the margin, and the size of the text."""
+    return max(10, min(size) // 32), max(11, min(17, min(size) // 30))
 
 
-def _panel_width(width: int) -> int:
-    return max(round(0.34 * width), 190)
+def _room(scene: Scene, size: tuple[int, int]) -> tuple[int, int]:
+    """Return width and height that a map has at most, beside a panel or above one."""
+    width, height = size
+    margin, text = _measures(size)
+    if width >= _WIDE * height:
+        # Bars have a line of words below them.
+        below = 2 * text if scene.form == "bars" else 0
+        panel = max(round(0.34 * width), 190)
+        room = width - panel - _EDGE - 2 * margin, height - 2 * _EDGE - below
+    else:
+        words, panel = _head(size) + _scale_height(text), round(0.30 * height)
+        room = width - 2 * margin, height - words - panel - 2 * margin
+    return max(20, room[0]), max(20, room[1])
+
+
+def _head(size: tuple[int, int]) -> int:
+    """Return where the map begins that has the words above it."""
+    margin, text = _measures(size)
+    return round(3.4 * text) + margin
+
+
+def _scale_height(text: int) -> int:
+    return round(3.0 * text)
 
 
 def snug_size(scene: Scene, size: tuple[int, int]) -> tuple[int, int]:
@@ -53,17 +78,15 @@ def snug_size(scene: Scene, size: tuple[int, int]) -> tuple[int, int]:
         Width and height, wider than high.
     """
     width, height = size
-    if not scene.is_map:
-        return 2 * (width // 2), 2 * (height // 2)
-    margin, _, head, below = _measures(size)
-    panel = _panel_width(width)
-    room = width - panel - 4 * margin, height - head - below - margin
-    rows, columns = scene.index.shape
-    cell = cell_size(scene, room)
-    # Low maps leave the curves some height.
-    tall = max(int(rows * cell) + head + below + margin, round(0.7 * height))
-    wide = max(int(columns * cell) + panel + 4 * margin, round(1.2 * tall))
-    return 2 * math.ceil(min(wide, width) / 2), 2 * math.ceil(min(tall, height) / 2)
+    if scene.is_map:
+        room = _room(scene, size)
+        rows, columns = scene.index.shape
+        cell = cell_size(scene, room)
+        # Low maps leave the curves some height.
+        tall = max(int(rows * cell) + height - room[1], round(0.7 * height))
+        wide = max(int(columns * cell) + width - room[0], round(1.2 * tall))
+        width, height = min(wide, width), min(tall, height)
+    return 2 * (width // 2), 2 * (height // 2)
 
 
 class Painter:
@@ -82,46 +105,69 @@ class Painter:
         self.size, self.theme = size, theme
         self._scene, self._words = scene, words
         width, height = size
-        self._beside = beside = width >= 1.15 * height
-        self._margin, self._text, self._head, below = _measures(size)
-        margin = self._margin
-        if beside:
-            room = width - _panel_width(width) - 4 * margin, height - self._head - below - margin
-        else:
-            panel_height = round(0.30 * height)
-            room = width - 2 * margin, height - self._head - below - panel_height - 2 * margin
-        area = max(20, room[0]), max(20, room[1])
+        self._beside = width >= _WIDE * height
+        self._margin, self._text = margin, text = _measures(size)
+        room = _room(scene, size)
         self._map: Map | Nodes | Bars
         if scene.form == "map":
-            self._map = Map(scene, area, theme)
+            self._map = Map(scene, room, theme)
         elif scene.form == "graph":
-            self._map = Nodes(scene, area, theme)
+            self._map = Nodes(scene, room, theme)
         else:
-            self._map = Bars(scene, area, theme)
+            self._map = Bars(scene, room, theme)
         map_width, map_height = self._map.size
-        left = margin + (0 if beside else (room[0] - map_width) // 2)
-        self._place = left, self._head
-        bottom = self._head + map_height + below
-        if beside:
-            bottom = max(bottom, height - margin)
-            self._panel = (left + map_width + 2 * margin, self._head, width - margin, bottom)
+        if self._beside:
+            self._place = _EDGE, _EDGE + (room[1] - map_height) // 2
+            left, right, bottom = _EDGE + map_width + margin, width - margin, height - margin
+            self._words_at = left, margin, right
+            # In a low picture the numbers come first.
+            self._most_lines = 3 if height > 20 * text else 1
         else:
-            self._panel = (margin, bottom + margin, width - margin, height - margin)
-        self._base = self._background()
-        self._last: Image.Image | None = None
+            self._place = margin + (room[0] - map_width) // 2, _head(size)
+            left, right, bottom = margin, width - margin, height - margin
+            self._words_at = margin, margin, width - margin
+            self._most_lines = 1
+        self._base, top = self._background()
+        below = self._place[1] + map_height
+        if self._beside:
+            box = left - margin // 2, top - 2, width, height
+            scale = left, bottom - _scale_height(text) + round(0.9 * text), right - left
+            bottom -= _scale_height(text)
+        else:
+            box = 0, below, width, height
+            scale = self._place[0], below + round(0.6 * text), map_width
+            top = below + _scale_height(text) + margin
+        # What changes beside the map, and in it left, top and width of the scale, and the panel.
+        self._box = box
+        self._scale = scale[0] - box[0], scale[1] - box[1], scale[2]
+        self._panel = left - box[0], top - box[1], right - box[0], bottom - box[1]
+        self._pixels = np.array(self._base)
+        self._has_panel = False
 
-    def _background(self) -> Image.Image:
-        """Return what is the same in all frames."""
+    def _background(self) -> tuple[Image.Image, int]:
+        """Return what is the same in all frames, and where the words in it end."""
         image = Image.new("RGB", self.size, self.theme.ground)
         draw = ImageDraw.Draw(image)
-        margin, text = self._margin, self._text
-        room = self.size[0] - 2 * margin
-        head = round(1.35 * text)
-        title, subtitle, _ = self._words
-        write(draw, (margin, margin), fitted(title, head, room), head, self.theme.ink)
-        place = margin, margin + round(1.75 * text)
-        write(draw, place, fitted(subtitle, text, room), text, self.theme.faint)
-        return image
+        text, (left, top, right) = self._text, self._words_at
+        head, room = round(1.35 * text), right - left
+        title, subtitle, label = self._words
+        write(draw, (left, top), fitted(title, head, room), head, self.theme.ink)
+        y = top + round(1.75 * text)
+        for line in wrapped(subtitle, text, room, self._most_lines):
+            write(draw, (left, y), line, text, self.theme.faint)
+            y += round(1.3 * text)
+        if self._scene.form == "bars":
+            # They have a scale of their own.
+            (x, y0), (width, height) = self._place, self._map.size
+            small = self._small
+            words = fitted(f"all states in the order of their {label} now", small, width)
+            _centred(draw, (x, y0 + height, width), words, small, self.theme.faint)
+        return image, y + round(0.6 * text)
+
+    @property
+    def _small(self) -> int:
+        """Size of the text of the scale."""
+        return max(10, round(0.86 * self._text))
 
     def paint(
         self,
@@ -132,9 +178,28 @@ class Painter:
         *,
         note: str = "",
         borders: bool = True,
-        panel: bool = True,
     ) -> Image.Image:
         """Return the picture of a frame.
+
+        Parameters
+        ----------
+        frame, points, path, policy, note, borders
+            As for `pixels`.
+        """
+        return Image.fromarray(self.pixels(frame, points, path, policy, note=note, borders=borders))
+
+    def pixels(
+        self,
+        frame: Frame,
+        points: list[Point],
+        path: NDArray[np.int64],
+        policy: NDArray[np.int64] | None = None,
+        *,
+        note: str = "",
+        borders: bool = True,
+        panel: bool = True,
+    ) -> NDArray[np.uint8]:
+        """Return the picture of a frame in memory of the painter's own, which the next one takes.
 
         Parameters
         ----------
@@ -152,66 +217,65 @@ class Painter:
         panel : bool
             Whether numbers, scale and curves are drawn anew, which takes most of the time; else
             those of the last picture stay.
-        """
-        if panel or self._last is None:
-            image = self._base.copy()
-            draw = ImageDraw.Draw(image)
-            self._draw_panel(image, draw, frame, points, note)
-            self._draw_scale(image, draw, frame)
-            self._last = image
-        # The map lies where nothing else is.
-        image = self._last.copy()
-        image.paste(self._map.paint(frame, path, policy, borders=borders), self._place)
-        return image
 
-    def _draw_scale(self, image: Image.Image, draw: ImageDraw.ImageDraw, frame: Frame) -> None:
-        """Draw the colours of the values below the map, and where bins are divided."""
+        Returns
+        -------
+        ndarray of uint8, shape (height, width, 3)
+        """
+        if panel or not self._has_panel:
+            left, top, right, bottom = self._box
+            if right > left and bottom > top:
+                image = self._base.crop(self._box)
+                self._draw_panel(image, frame, points, note)
+                if self._scene.form != "bars":
+                    self._draw_scale(image, frame)
+                self._pixels[top:bottom, left:right] = np.asarray(image)
+            self._has_panel = True
+        # The map lies where nothing else is.
+        shown = np.asarray(self._map.paint(frame, path, policy, borders=borders))
         left, top = self._place
-        width, height = self._map.size
-        text = self._text
-        bar = max(6, round(0.62 * text))
-        y = top + height + round(0.6 * text)
-        small, color = max(10, round(0.86 * text)), self.theme.faint
-        label = f"{self._words.label} now"
-        if self._scene.form == "bars":
-            # They have a scale of their own.
-            label = fitted(f"all states in the order of their {label}", small, width)
-            _centred(draw, (left, top + height, width), label, small, color)
+        part = self._pixels[top : top + len(shown), left : left + shown.shape[1]]
+        part[:] = shown[: part.shape[0], : part.shape[1]]
+        return self._pixels
+
+    def _draw_scale(self, image: Image.Image, frame: Frame) -> None:
+        """Draw the colours of the values, and where bins are divided."""
+        left, y, width = self._scale
+        if width < 20:
             return
-        low, high = spread(frame.values[: self._scene.num_states])
+        draw = ImageDraw.Draw(image)
+        text, small, color = self._text, self._small, self.theme.faint
+        bar = max(6, round(0.62 * text))
+        drawn = slice(self._scene.num_states)
+        values = frame.values[drawn]
+        low, high = spread(values)
         colors = ramp()[np.linspace(0, LEVELS - 1, width).astype(np.intp)]
-        image.paste(Image.fromarray(np.repeat(colors[np.newaxis], bar, axis=0)), (left, y))
         count = frame.num_megastates
         if frame.labels is not None and 1 < count <= width // 4 and high > low:
             # In an aggregated phase each mega-state has one value: where the bar is really used.
-            means = np.full(int(frame.labels.max()) + 1, np.nan)
-            means[frame.labels] = frame.values
+            labels = frame.labels[drawn]
+            means = np.full(int(labels.max()) + 1, np.nan)
+            means[labels] = values
             means = np.sort(means[np.isfinite(means)])
-            for middle in ((means[1:] + means[:-1]) / 2).tolist():
-                x = left + round((middle - low) / (high - low) * (width - 1))
-                draw.line([x, y, x, y + bar - 1], fill=self.theme.border)
-        line = y + bar + 2
-        write(draw, (left, line), short(low), small, color)
-        words = short(high)
-        write(draw, (left + width - width_of(words, small), line), words, small, color)
-        if width > 3 * width_of(label, small):
+            shares = ((means[1:] + means[:-1]) / 2 - low) / (high - low)
+            colors[np.rint(shares * (width - 1)).astype(np.intp)] = self.theme.border
+        image.paste(Image.fromarray(np.repeat(colors[np.newaxis], bar, axis=0)), (left, y))
+        line, least, greatest = y + bar + 2, short(low), short(high)
+        write(draw, (left, line), least, small, color)
+        ends = width_of(least, small), width_of(greatest, small)
+        write(draw, (left + width - ends[1], line), greatest, small, color)
+        label = f"{self._words.label} now"
+        if width >= width_of(label, small) + 2 * (max(ends) + small):
             _centred(draw, (left, line, width), label, small, color)
 
-    def _draw_panel(
-        self,
-        image: Image.Image,
-        draw: ImageDraw.ImageDraw,
-        frame: Frame,
-        points: list[Point],
-        note: str,
-    ) -> None:
+    def _draw_panel(self, image: Image.Image, frame: Frame, points: list[Point], note: str) -> None:
         """Draw the phase, the numbers, and the curves."""
         left, top, right, bottom = self._panel
         theme, text = self.theme, self._text
         if right - left < 60 or bottom - top < 40:
             return
-        tall = self._beside
-        columns = right - left if tall else round(0.42 * (right - left))
+        draw = ImageDraw.Draw(image)
+        columns = right - left if self._beside else round(0.42 * (right - left))
         y = self._draw_phase(draw, frame, note, (left, top, left + columns))
         rows = [
             ("iteration", f"{frame.iteration:,}"),
@@ -235,12 +299,11 @@ class Painter:
             y += step
         area = (
             (left, y + round(0.5 * text), right, bottom)
-            if tall
+            if self._beside
             else (left + columns + 2 * self._margin, top, right, bottom)
         )
-        if area[3] - area[1] <= 3 * text:
-            return
-        self._draw_curves(image, draw, area, frame, points)
+        if area[3] - area[1] > 3 * text:
+            draw_curves(image, area, frame, points, theme, text)
 
     def _draw_phase(
         self, draw: ImageDraw.ImageDraw, frame: Frame, note: str, area: tuple[int, int, int]
@@ -261,93 +324,6 @@ class Painter:
         words = fitted(words, text, right - left - text)
         write(draw, (left + text // 2, top + round(0.36 * text)), words, text, theme.ink)
         return top + height + round(0.7 * text)
-
-    def _draw_curves(
-        self,
-        image: Image.Image,
-        draw: ImageDraw.ImageDraw,
-        area: tuple[int, int, int, int],
-        frame: Frame,
-        points: list[Point],
-    ) -> None:
-        """Draw residual and bound over updates, powers of ten upwards."""
-        theme = self.theme
-        small = max(9, round(0.8 * self._text))
-        line = round(1.05 * self._text)
-        left, top, right, bottom = area
-        bottom -= line + 2
-        if not points:
-            return
-        table = np.array([point[:3] for point in points], dtype=np.float64)
-        sizes = table[:, 1:]
-        positive = sizes[np.isfinite(sizes) & (sizes > 0)]
-        if len(positive) == 0:
-            words = "the bound is 0" if (sizes == 0).any() else "no bound yet"
-            write(draw, (left, top), words, small, theme.faint)
-            return
-        low, high = math.floor(math.log10(positive.min())), math.ceil(math.log10(positive.max()))
-        high = max(high, low + 1)
-        labels = width_of(f"1e-{abs(low):02d}", small) + 6
-        left = round(left + labels)
-        width, height = right - left, bottom - top
-        if width < 30 or height < 24:
-            return
-        most = max(1.0, table[-1, 0])
-        over = _SMOOTHER
-        plot = Image.new("RGB", (width * over, height * over), theme.card)
-        pen = ImageDraw.Draw(plot)
-        now = frame.num_updates / most * width * over
-        self._shade_phases(pen, points, most, plot.size)
-        every = max(1, math.ceil((high - low) * 1.6 * line / height))
-        for power in range(low, high + 1, every):
-            y = (high - power) / (high - low) * (height * over - 1)
-            pen.line([0, y, plot.width, y], fill=theme.line, width=over)
-            words = f"1e{power}" if abs(power) > 2 else f"{10.0**power:g}"
-            place = top + y / over - line / 2
-            place = min(max(place, top - line / 3), bottom - 0.8 * line)
-            write(draw, (left - 5 - width_of(words, small), place), words, small, theme.faint)
-        for column, color in ((2, theme.bound), (1, theme.residual)):
-            good = np.isfinite(table[:, column]) & (table[:, column] > 0)
-            x = table[good, 0] / most * plot.width
-            y = (high - np.log10(table[good, column])) / (high - low) * (plot.height - 1)
-            # One point for each pixel is enough: the last there.
-            kept = np.append(np.diff(x.astype(np.intp)) > 0, True)[: len(x)]
-            curve = list(zip(x[kept].tolist(), y[kept].tolist(), strict=True))
-            before = [point for point in curve if point[0] <= now + 1]
-            pale = mixed(theme.card, color, 0.25)
-            if len(curve) > len(before):
-                pen.line(curve, fill=pale, width=2 * over)
-            if len(before) > 1:
-                pen.line(before, fill=color, width=2 * over)
-            if before:
-                (cx, cy), radius = before[-1], 3.2 * over
-                pen.ellipse([cx - radius, cy - radius, cx + radius, cy + radius], fill=color)
-        image.paste(plot.reduce(over), (left, top))
-        words = f"{table[-1, 0]:,.0f} updates"
-        write(draw, (right - width_of(words, small), bottom + 2), words, small, theme.faint)
-        write(draw, (left, bottom + 2), "0", small, theme.faint)
-
-    def _shade_phases(
-        self, pen: ImageDraw.ImageDraw, points: list[Point], most: float, size: tuple[int, int]
-    ) -> None:
-        """Shade the updates that were made on mega-states, where there are not too many phases."""
-        spans: list[list[float]] = []
-        last = 0.0
-        was = False
-        for point in points:
-            aggregated = point.num_megastates > 0
-            x = point.num_updates / most * size[0]
-            if aggregated and was:
-                spans[-1][1] = x
-            elif aggregated:
-                spans.append([last, x])
-            last, was = x, aggregated
-        if len(spans) > size[0] // (4 * _SMOOTHER):
-            return
-        for begin, end in spans:
-            pen.rectangle(
-                [begin, 0, max(end, begin + _SMOOTHER), size[1]], fill=self.theme.aggregated
-            )
 
 
 def _centred(

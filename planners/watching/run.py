@@ -15,6 +15,7 @@ from PIL import Image
 
 from aggmaze.checks import check_choice, check_integer, did_you_mean, is_real
 from aggmaze.models.model import Model
+from aggmaze.rendering.window import check_pygame
 from planners.adapters import as_model
 from planners.objective import AverageCost, Discounted, Objective, as_objective
 from planners.policies import model_values
@@ -281,6 +282,7 @@ def _check_pictures(
                 raise ValueError(f"{name} is of a recording: say record='run.gif'")
         if speed is not None and not (is_real(speed) and speed > 0):
             raise ValueError(f"speed must be iterations a second, above 0, got {speed!r}")
+        check_pygame()
         return
     suffix = check_recording(record)
     if speed is not None:

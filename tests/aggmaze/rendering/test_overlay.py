@@ -25,6 +25,7 @@ from aggmaze.rendering.colors import (
     relief_colors,
     value_colors,
 )
+from aggmaze.rendering.contours import has_contours
 from aggmaze.rendering.overlay import Overlay, number
 from aggmaze.rendering.raster import Raster
 
@@ -452,7 +453,7 @@ class TestTerrain:
         env = make("TerrainMaze-v0", shape=(30, 30), terrain="uniform")
         env.set_overlay(values=np.zeros(900))
         env.render()
-        assert not env._raster._has_contours()
+        assert not has_contours(env._raster.layout)
 
     def test_a_policy_over_relief_brings_the_key(self) -> None:
         env = make("TerrainMaze-v0", shape=(30, 30))

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout, open_passages
 from aggmaze.rendering.colors import AGENT, BACKGROUND, FLOOR, GOAL, WALL, relief_colors
-from aggmaze.rendering.raster import Panel, Plane, Raster
+from aggmaze.rendering.panels import Panel
+from aggmaze.rendering.planes import Plane
+from aggmaze.rendering.raster import Raster
 
 
 def random_maze(shape: tuple[int, ...], seed: int = 0, goal: int = 0) -> Layout:

@@ -63,11 +63,15 @@ def test_solving_needs_neither(tmp_path: Path) -> None:
         ("solve", "TerrainMaze-v0", "--gamma", "0.9", "--episodes", "2", "--save", "plan.npz"),
         ("compare", "TerrainMaze-v0", "--gamma", "0.9", "--methods", "value_iteration"),
         ("convert", "TerrainMaze-v0", "model.npz"),
+        # Recordings are drawn with pillow, which everybody has.
+        ("watch", "TerrainMaze-v0", "--gamma", "0.9", "--record", "run.gif", "--frames", "5"),
+        ("watch", "TerrainMaze-v0", "--gamma", "0.9", "--record", "run.html", "--frames", "5"),
     ):
         done = run(tmp_path, *arguments)
         assert done.returncode == 0, done.stderr
         assert "error" not in done.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.npz", "plan.npz"]
+    names = ["model.npz", "plan.npz", "run.gif", "run.html"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 @pytest.mark.parametrize(
@@ -77,6 +81,7 @@ def test_solving_needs_neither(tmp_path: Path) -> None:
         ("compare TerrainMaze-v0 --gamma 0.9 --plot runs.png", PLOTS),
         ("reproduce bounds --out reproduction", PLOTS),
         ("play TerrainMaze-v0 --gamma 0.9", WINDOW),
+        ("watch TerrainMaze-v0 --gamma 0.9", WINDOW),
         ("solve TerrainMaze-v0 --gamma 0.9 --engine petsc", PETSC),
     ],
 )
