@@ -39,6 +39,7 @@ SIZES = (1, 2, 3)
 # More processes than cores wait for each other without taking the cores from those that work.
 ENVIRONMENT = {
     **os.environ,
+    "MPIR_CVAR_POLLS_BEFORE_YIELD": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
