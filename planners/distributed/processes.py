@@ -21,6 +21,8 @@ T = TypeVar("T")
 # Seconds in which all processes are expected to come to the same exception; and those in which
 # they are expected to end by it, where nothing is lost but what the others have to say.
 _PATIENCE, _LAST_PATIENCE = 10.0, 2.0
+# Launchers drop what they have not passed on when a program is ended.
+_SECONDS_TO_PRINT = 0.5
 # Numbers that are added up by one call: MPI counts them by 32 bits.
 _AT_ONCE = 1 << 24
 # Exit code of what Ctrl-C ends, as shells have it.
@@ -218,10 +220,8 @@ class Processes:
             yield
         except BaseException:
             if self.size > 1 and not self._all_come(self._failures, _PATIENCE):
-                print(self._which, file=sys.stderr)
-                traceback.print_exc()
-                sys.stderr.flush()
-                self.comm.Abort(1)
+                print(self._which, traceback.format_exc(), sep="\n", end="", file=sys.stderr)
+                self._end_all(1)
             raise
 
     @property
@@ -241,11 +241,16 @@ class Processes:
         ) -> None:
             print(self._which, file=sys.stderr)
             usual(kind, error, trace)
-            sys.stderr.flush()
             if not self._all_come(self._ends, _LAST_PATIENCE):
-                self.comm.Abort(_INTERRUPTED if issubclass(kind, KeyboardInterrupt) else 1)
+                self._end_all(_INTERRUPTED if issubclass(kind, KeyboardInterrupt) else 1)
 
         sys.excepthook = hook
+
+    def _end_all(self, code: int) -> None:
+        """End all processes, when what was printed has had time to get through ``mpiexec``."""
+        sys.stderr.flush()
+        time.sleep(_SECONDS_TO_PRINT)
+        self.comm.Abort(code)
 
     def _all_come(self, communicator: Any, patience: float) -> bool:
         """Return whether all processes come here within some seconds."""

@@ -68,8 +68,19 @@ class Part:
         return np.unique(self.gathered(numbers))
 
     def together(self, function: Callable[[], T]) -> T:
-        """Call a function; a part that fails breaks the meeting, so that all fail."""
-        return function()
+        """Call a function in each part; where it fails in one, all raise what the first raised."""
+        result: Any = None
+        failure: BaseException | None = None
+        try:
+            result = function()
+        except BaseException as error:
+            failure = error
+        told = np.empty(1, dtype=object)
+        told[0] = failure
+        for error in self.gathered(told):
+            if error is not None:
+                raise error
+        return result  # type: ignore[no-any-return]
 
 
 class PartEngine:

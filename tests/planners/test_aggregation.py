@@ -390,7 +390,7 @@ def test_representatives_of_blocks_are_uniform() -> None:
 def test_more_megastates_than_codes_number_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aggregation_module, "MOST_MEGASTATES", 5)
     V = np.arange(8.0)
-    # More bins than codes number are sorted instead of counted; six of them are too many.
+    # More bins than codes number are sorted instead of counted; seven of them are too many.
     assert aggregate_by_value(V // 2, 0.5).num_megastates == 4
-    with pytest.raises(OverflowError, match=r"epsilon = 1.0 makes 8 mega-states, more than the 5"):
+    with pytest.raises(OverflowError, match=r"epsilon = 1.0 makes 7 mega-states, more than the 5"):
         aggregate_by_value(V, 1.0)
