@@ -36,7 +36,7 @@ FIRST_SIZE = (1100, 780)
 _LOOK_EVERY = 0.02
 # How often, in seconds, all but values and mega-states is found anew at full speed (numbers, scale,
 # curves and the path): drawing slows the solver down, and nobody could read more of them.
-_ALL_EVERY = 0.25
+_ALL_EVERY = 0.5
 # Frames a second of a replay at most.
 _FASTEST_REPLAY = 60.0
 # How long a thread may keep the interpreter while another waits for it: the solver needs it only
@@ -106,7 +106,8 @@ class Viewer:
                     continue  # once more, with the last frame
                 if not is_seen():
                     return
-            due = max(due + 1 / FRAMES_PER_SECOND, time.monotonic())
+            # What is late is caught up by the next picture, and not more.
+            due = max(due, time.monotonic() - 1 / FRAMES_PER_SECOND) + 1 / FRAMES_PER_SECOND
             while True:
                 for key in self._window.pressed():
                     self._press(key)

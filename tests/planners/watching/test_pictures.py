@@ -14,6 +14,7 @@ from aggmaze.rendering.colors import value_colors
 from planners import as_model
 from planners.watching.bars import Bars, axis_of, ticks
 from planners.watching.film import Film, Frame
+from planners.watching.letters import width_of, wrapped
 from planners.watching.maps import Map
 from planners.watching.movies import write_gif
 from planners.watching.nodes import Nodes
@@ -324,3 +325,28 @@ def test_models_without_a_map_are_drawn_in_any_size(count, size):
     frame = _frame(values, np.zeros(count, dtype=np.int32), 1)
     painter = Painter(scene, Words("a", "b"), size, DARK)
     assert painter.paint(frame, [], _NOWHERE, np.zeros(count, dtype=np.int64)).size == size
+
+
+def test_bins_of_states_that_are_not_drawn_leave_the_bar_as_it_is():
+    # Cells of a cart have one state more, beyond the map, whose values are far from the others'.
+    env = gym.make("DiscretizedCartPole-v0")
+    scene = scene_of(env, as_model(env))
+    count = as_model(env).num_listed_states
+    assert scene.num_states < count
+    values = np.linspace(-1.0, 0.0, count)
+    values[scene.num_states :] = 500.0
+    labels = (np.arange(count) // (scene.num_states // 4 + 1)).astype(np.int32)
+    labels[scene.num_states :] = 7
+    painter = Painter(scene, Words("a", "b"), (700, 480), LIGHT)
+    painter.paint(_frame(values, labels, 5), [], _NOWHERE)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_words_are_broken_into_lines_that_fit(most):
+    text = "adaptive aggregation, gamma 0.97, bins of 1.4; slices along axis 2, in reading order"
+    lines = wrapped(text, 12, 200, most)
+    assert len(lines) == most
+    assert all(width_of(line, 12) <= 200 for line in lines)
+    told = " ".join(lines).removesuffix("…")
+    assert text.startswith(told)
+    assert wrapped("short", 12, 200, most) == ["short"]
