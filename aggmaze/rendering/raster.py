@@ -27,7 +27,6 @@ from aggmaze.rendering.contours import draw_contours, has_contours
 from aggmaze.rendering.marks import SMALLEST_MARKER, Marker, agent_marker, goal_marker
 from aggmaze.rendering.overlay import Overlay
 from aggmaze.rendering.panels import Panel
-from aggmaze.rendering.planes import GROUNDS as GROUNDS
 from aggmaze.rendering.planes import Plane, plane_axes
 from aggmaze.rendering.symbols import SMALLEST_MARKED_CELL, draw_policy, draw_signs
 from aggmaze.rendering.walks import draw_walk

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from aggmaze.rendering.colors import SIGNED
-from aggmaze.rendering.raster import GROUNDS
+from aggmaze.rendering.planes import GROUNDS
 from planners.boards import Plane
 from planners.plotting.canvas import (
     CONTOUR_COLOR,
