@@ -114,7 +114,15 @@ class CheckpointFolder:
             self._lock = None
 
     def array(self, letter: str, name: str) -> Path:
-        """Return the file of an array of a checkpoint."""
+        """Return the file of an array of a checkpoint.
+
+        Parameters
+        ----------
+        letter : str
+            Of the checkpoint.
+        name : str
+            Of the array.
+        """
         return self._folder / f"{letter}-{name}.npy"
 
     def _head(self, letter: str) -> Path:

@@ -138,7 +138,15 @@ class _Storing:
 
 
 def file_of(name: str, number: int) -> str:
-    """Return the name of the file of an array, of the first result of a folder or a later one."""
+    """Return the name of the file of an array, of the first result of a folder or a later one.
+
+    Parameters
+    ----------
+    name : str
+        Of the array.
+    number : int
+        Of the result, from 1 on.
+    """
     return f"{name}.npy" if number == 1 else f"{name}-{number}.npy"
 
 

@@ -133,6 +133,9 @@ def _solved(
 
         callback = tell if errors_are_heard() else None
         visits, failed = bicgstab(matrix, first, rtol=_ACCURACY, maxiter=20_000, callback=callback)
+        # It may end in the middle of a step, of which the callback is not told.
+        if callback is not None:
+            callback(visits)
         if failed:
             raise FloatingPointError(
                 f"the visits of {count:,} states could not be found to {_ACCURACY:g}"

@@ -303,7 +303,15 @@ def plain(number: Any) -> Any:
 
 
 def is_temporary(name: str, heads: tuple[str, ...]) -> bool:
-    """Return whether a file is what `move_head` left that was killed, of one of these heads."""
+    """Return whether a file is what `move_head` left that was killed, of one of these heads.
+
+    Parameters
+    ----------
+    name : str
+        Of the file.
+    heads : tuple of str
+        Names of heads.
+    """
     match = re.fullmatch(r"\.(.+)\.[0-9a-f]{16}", name)
     return match is not None and match[1] in heads
 

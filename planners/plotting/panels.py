@@ -201,7 +201,13 @@ class Panels:
         return right, self.cut(walls[:, plane.axes[1]], plane).astype(bool)
 
     def holds(self, plane: Plane, points: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return which points lie in a plane."""
+        """Return which points lie in a plane.
+
+        Parameters
+        ----------
+        plane : Plane
+        points : ndarray, shape (N, D)
+        """
         others = [axis for axis in range(points.shape[1]) if axis not in plane.axes]
         return np.asarray((points[:, others] == np.array(plane.through)[others]).all(axis=1))
 

@@ -494,8 +494,8 @@ def test_an_evaluation_that_failed_is_not_passed_on(
     def give_up(equations: ChainEquations, costs: np.ndarray) -> Solution:
         return Solution(np.zeros_like(costs), -1.0, 1.0, 0.0)
 
-    def fail(*args: Any) -> Any:
-        return replace(iterate(*args), bound=bound, message="it broke down")
+    def fail(*args: Any, **named: Any) -> Any:
+        return replace(iterate(*args, **named), bound=bound, message="it broke down")
 
     def stay(equations: PolicyEquations, V: np.ndarray) -> Refinement:
         return Refinement(1.0, 1, exact=False)
