@@ -317,12 +317,11 @@ class _Source(NamedTuple):
 
 def _source_of(model: Any) -> _Source:
     """Return what a file is written of."""
-    model = getattr(model, "model", model) if isinstance(model, HeldMoves | HeldTable) else model
-    if isinstance(model, FiniteMDP):
-        return _held(model)
-    by_rows = as_row_model(model)
-    if isinstance(by_rows, HeldMoves | HeldTable):  # of an environment
-        return _held(by_rows.model)
+    # An `EventMDP` is no model by rows, since it has no key.
+    by_rows: Any = model if isinstance(model, FiniteMDP) else as_row_model(model)
+    held = by_rows.model if isinstance(by_rows, HeldMoves | HeldTable) else by_rows
+    if isinstance(held, FiniteMDP):
+        return _held(held)
     if isinstance(by_rows, StoredRows):
         return _Source(
             by_rows.num_states,

@@ -20,7 +20,7 @@ from planners.plotting.words import COST, RETURN, in_digits
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    Drawn = Axes | NDArray[np.object_]
+    from planners.plotting.panels import Drawn
 
 # Mega-states that the colour bar still tells apart, and those whose ends are written beside it.
 _MOST_BINS, _MOST_ENDS = 128, 14

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from aggmaze.checks import check_choice
 from planners.boards import board_of, model_of, planes_of
@@ -23,7 +22,7 @@ from planners.policies import objective_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    Drawn = Axes | NDArray[np.object_]
+    from planners.plotting.panels import Drawn
 
 # Of the largest occupancy: less is "hardly ever"; more times the least takes a logarithm.
 _LEAST_SEEN, _LARGE_SPREAD = 1e-6, 20

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    #: What a picture of one panel, or of several, returns.
+    Drawn = Axes | NDArray[np.object_]
+
 # Up to so many cells a side walls are lines; beyond, they are pixels of the picture.
 MOST_LINED = 60
 # Up to so many cells a side there is an arrow in each; on open ground fewer stand for all.
@@ -79,7 +82,7 @@ class Panels:
             axes.set_ylim(-0.5, self.ny - 0.5)
         self._set_ticks()
 
-    def result(self) -> Any:
+    def result(self) -> Drawn:
         """Return the axes, or an array of them where there is more than one panel."""
         if len(self.axes) == 1:
             return self.axes[0]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from planners.boards import Board, board_of, model_of, planes_of
 from planners.plotting.canvas import (
@@ -28,7 +28,7 @@ from planners.plotting.words import short
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    Drawn = Axes | NDArray[np.object_]
+    from planners.plotting.panels import Drawn
 
 # Beyond so many states actions are drawn as pixels.
 _MOST_DISCS = 400
@@ -123,16 +123,19 @@ def _add_key(panels: Panels, colors: Mapping[str, str]) -> None:
     from matplotlib.patches import Patch
 
     patches = [Patch(color=color, label=name) for name, color in colors.items()]
-    panels.axes[-1].legend(
-        handles=patches,
-        title="action",
-        loc="upper left",
-        bbox_to_anchor=(1.02, 1.0),
-        borderaxespad=0.0,
-        frameon=False,
-        fontsize=10 * panels.zoom,
-        title_fontsize=10 * panels.zoom,
-    )
+    size = 10 * panels.zoom
+    panels.axes[-1].legend(handles=patches, title="action", title_fontsize=size, **_beside(panels))
+
+
+def _beside(panels: Panels) -> dict[str, Any]:
+    """Return how a key stands to the right of a panel."""
+    return {
+        "loc": "upper left",
+        "bbox_to_anchor": (1.02, 1.0),
+        "borderaxespad": 0.0,
+        "frameon": False,
+        "fontsize": 10 * panels.zoom,
+    }
 
 
 def plot_path(
@@ -187,11 +190,5 @@ def plot_path(
         below = panels.axes[0].get_xlabel()
         panels.axes[0].set_xlabel(f"{below}\nnot in this plane: {words} (through= moves it)")
     if isinstance(paths, Mapping) and named:
-        panels.axes[0].legend(
-            loc="upper left",
-            bbox_to_anchor=(1.02, 1.0),
-            borderaxespad=0.0,
-            frameon=False,
-            fontsize=10 * panels.zoom,
-        )
+        panels.axes[0].legend(**_beside(panels))
     return panels.result()

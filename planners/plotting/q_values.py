@@ -30,7 +30,7 @@ from planners.plotting.words import COST, RETURN, short
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    Drawn = Axes | NDArray[np.object_]
+    from planners.plotting.panels import Drawn
 
 # Where more gaps than this share lie in the lowest tenth, a linear scale is all one colour.
 _MOST_LOW = 0.75

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from aggmaze.checks import check_choice
 from planners.boards import Plane, board_of, planes_of
@@ -30,7 +30,7 @@ from planners.plotting.words import COST, RETURN
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    Drawn = Axes | NDArray[np.object_]
+    from planners.plotting.panels import Drawn
 
 
 def plot_slices(

@@ -25,7 +25,7 @@ from planners.policies import steps_to_terminal
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    Drawn = Axes | NDArray[np.object_]
+    from planners.plotting.panels import Drawn
 
 _MOST_WRITTEN = 400
 

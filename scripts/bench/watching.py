@@ -65,6 +65,8 @@ def main() -> None:
     with screen():
         for method, settings in METHODS.items():
             arguments = settings | {"gamma": GAMMA, "method": method}
+            # Kernels are compiled, or loaded, before the first round.
+            planners.solve(model, num_iterations=3, **arguments)
             arguments["num_iterations"] = NUM_ITERATIONS
             alone, watched, pictures, costs = [], [], [], []
             for _ in range(options.rounds):
