@@ -279,6 +279,8 @@ def compare(
         If a method or a setting is none, of any of the questions, or no run is asked for.
     TypeError
         As of `planners.solve`.
+    KeyboardInterrupt
+        On Ctrl-C before the first run; later it ends the comparison, with what is finished.
 
     Examples
     --------
@@ -295,13 +297,14 @@ def compare(
     )
     model = as_model(model_or_env)
     runs: list[ComparedRun] = []
-    interrupted = False
+    under_way = interrupted = False
     size = model.num_listed_states, model.num_actions
     watch = _Watch(callback)
     try:
         for each, method, given in planned:
             if begun is not None:
                 begun(method, each)
+            under_way = True
             arguments = {"objective": each, "method": method, **settings, **given}
             try:
                 result = solve(model, callback=watch.see, **arguments)
@@ -315,6 +318,8 @@ def compare(
             if result.success and result.seconds < _SHORT:
                 runs[-1] = ComparedRun(method, each, _timed_again(model, arguments))
     except KeyboardInterrupt:
+        if not under_way:  # there is nothing to be lost
+            raise
         interrupted = True
     try:
         compared = _with_errors(runs)

@@ -148,7 +148,7 @@ class Strike:
         text = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
         if event == "line" and text != "try:":
             self.count += 1
-            if not self.begun and "watch" in frame.f_locals:
+            if not self.begun and frame.f_locals.get("under_way"):
                 self.begun = self.count
             if self.count == self._number:
                 self.over = len(frame.f_locals.get("runs", ()))
