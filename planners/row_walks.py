@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, cast
 
 import gymnasium as gym
@@ -20,6 +21,9 @@ from aggmaze.models.rows import Rows
 # Trials before there is taken to be no state to start from.
 _MOST_TRIALS = 1000
 
+# Of moves, about a kilobyte each: episodes of one policy pass mostly through the same states.
+_MOST_BLOCKS_KEPT = 8192
+
 
 class RowWalk(gym.Env[Any, Any]):
     """A Gymnasium environment that walks through a model of which no one holds all rows.
@@ -37,6 +41,7 @@ class RowWalk(gym.Env[Any, Any]):
         self.observation_space = gym.spaces.Discrete(model.num_states)
         self.action_space = gym.spaces.Discrete(model.num_actions)
         self._model, self._state = model, 0
+        self._moves = lru_cache(maxsize=_MOST_BLOCKS_KEPT)(self._read_moves)
         self._row: MoveBlock | Rows | None = None  # of the state, read once as it is entered
 
     def reset(
@@ -95,9 +100,11 @@ class RowWalk(gym.Env[Any, Any]):
         """Go to a state, and return whether it is terminal."""
         self._state = state
         if tells_moves(self._model):
-            block = cast(MoveRowModel, self._model).moves(state, state + 1)
-            self._row = block
+            self._row = block = self._moves(state)
             return not np.isfinite(block.costs).any()
         model = cast(TableRowModel, self._model)
         self._row = model.rows(state, state + 1)
         return bool(model.terminal(state, state + 1)[0])
+
+    def _read_moves(self, state: int) -> MoveBlock:
+        return cast(MoveRowModel, self._model).moves(state, state + 1)
