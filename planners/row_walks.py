@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, cast
 
 import gymnasium as gym
@@ -41,7 +40,7 @@ class RowWalk(gym.Env[Any, Any]):
         self.observation_space = gym.spaces.Discrete(model.num_states)
         self.action_space = gym.spaces.Discrete(model.num_actions)
         self._model, self._state = model, 0
-        self._moves = lru_cache(maxsize=_MOST_BLOCKS_KEPT)(self._read_moves)
+        self._kept: dict[int, MoveBlock] = {}
         self._row: MoveBlock | Rows | None = None  # of the state, read once as it is entered
 
     def reset(
@@ -106,5 +105,10 @@ class RowWalk(gym.Env[Any, Any]):
         self._row = model.rows(state, state + 1)
         return bool(model.terminal(state, state + 1)[0])
 
-    def _read_moves(self, state: int) -> MoveBlock:
-        return cast(MoveRowModel, self._model).moves(state, state + 1)
+    def _moves(self, state: int) -> MoveBlock:
+        block = self._kept.get(state)
+        if block is None:
+            if len(self._kept) == _MOST_BLOCKS_KEPT:
+                del self._kept[next(iter(self._kept))]  # the oldest
+            block = self._kept[state] = cast(MoveRowModel, self._model).moves(state, state + 1)
+        return block
