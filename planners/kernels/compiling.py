@@ -108,6 +108,9 @@ class _Notice(event.Listener):
                 self._timer.cancel()
                 self._timer = None
 
+    def is_underway(self) -> bool:
+        return self._depth > 0
+
     def _announce(self) -> None:
         self._announced = True
         if _quiet:
@@ -129,6 +132,7 @@ def _is_ours(event: Any) -> bool:
 
 
 _stopwatch = _Stopwatch()
+_notice = _Notice()
 _watching = False
 _quiet = False
 
@@ -138,7 +142,7 @@ def watch() -> None:
     global _watching
     if not _watching:
         event.register("numba:compiler_lock", _stopwatch)  # type: ignore[no-untyped-call]
-        event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]
+        event.register("numba:compile", _notice)  # type: ignore[no-untyped-call]
         _watching = True
 
 
@@ -146,6 +150,11 @@ def be_quiet() -> None:
     """Give no notice of compilation any more."""
     global _quiet
     _quiet = True
+
+
+def is_underway() -> bool:
+    """Return whether a kernel of this project is being compiled, in whatever thread."""
+    return _notice.is_underway()
 
 
 def seconds() -> float:
