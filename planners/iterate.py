@@ -28,6 +28,7 @@ from planners.judge import Judge, Run, Whole
 from planners.kernels import compiling
 from planners.record import Callback, Record
 from planners.result import KEYBOARD, Status
+from planners.signals import AGAIN
 from planners.solvers.base import Resumable, Solver, Step
 
 
@@ -124,7 +125,7 @@ def iterate(
             if whole.num_iterations == 0:
                 raise  # there is nothing to certify, for which more kernels may have to be compiled
             end = Status.INTERRUPTED, str(error) or KEYBOARD
-            ending = "certifying what there is (Ctrl-C again ends that too)"
+            ending = f"certifying what there is{AGAIN}"
         except OutOfTimeError:
             end = budget.out_of_time()
         clock.lift()

@@ -33,7 +33,7 @@ from planners.objective import Discounted
 from planners.objectives.request import AUTO, DEFAULT_TOL, Request
 from planners.policies import greedy_policy, model_values
 from planners.result import KEYBOARD, SolveResult, Status
-from planners.signals import Terminations
+from planners.signals import AGAIN, Terminations
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
 from planners.solvers.auto_policy_iteration import AutoPolicyIteration
 from planners.solvers.base import Solver
@@ -170,15 +170,15 @@ def solve_discounted(model_or_env: Any, objective: Discounted, request: Request)
     with stage(f"preparing {method}"):
         engine = make_engine(model, gamma, check_num_threads(request.num_threads), clock.check)
         terms = terms_of(engine, request, normal_end, start)
-    certifier, budget = terms.certifier, terms.budget
-    make_solver = _solver_for(method, model)
-    if reason and make_solver is ModifiedPolicyIteration:
-        make_solver, arguments = AutoPolicyIteration, {"tol": budget.tol or DEFAULT_TOL}
-        # Rounds that nobody looks at one by one can be made at once.
-        unseen = callback is None and certify == "final" and not budget.counts
-        if unseen and is_small(engine):
-            make_solver = SmallPolicyIteration
-    solver = make_solver(engine, **arguments)
+        certifier, budget = terms.certifier, terms.budget
+        make_solver = _solver_for(method, model)
+        if reason and make_solver is ModifiedPolicyIteration:
+            make_solver, arguments = AutoPolicyIteration, {"tol": budget.tol or DEFAULT_TOL}
+            # Rounds that nobody looks at one by one can be made at once.
+            unseen = callback is None and certify == "final" and not budget.counts
+            if unseen and is_small(engine):
+                make_solver = SmallPolicyIteration
+        solver = make_solver(engine, **arguments)
     keeper = keeper_of(request, engine, budget, method_options, solver)
     run: Run | None = None
     try:
@@ -275,7 +275,8 @@ def policy_of(engine: Engine, run: Run) -> tuple[NDArray[np.int64], float]:
     # What of a difference between two actions the bound and rounding leave open: giving it up
     # for progress costs a policy no more than one bound.
     slack = (1 - gamma) * run.bound + 2 * rounding if run.bound < math.inf else 0.0
-    with stage("reading off the policy"):
+    again = AGAIN if run.status == Status.INTERRUPTED else ""
+    with stage(f"reading off the policy{again}"):
         policy = greedy_policy(engine, V, slack, tie=2 * rounding, reading=check.reading)
     # An action within the slack may cost so much more, and be rounded accordingly.
     return policy, check.policy_bound(slack + engine.rounding(slack))
