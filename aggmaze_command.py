@@ -87,5 +87,5 @@ def _root(error: ModuleNotFoundError) -> str:
 
 
 def _end(*signal_and_frame: object) -> None:
-    os.write(2, b"interrupted\n")
+    os.write(2, b"\r\x1b[Kinterrupted\n" if os.isatty(2) else b"interrupted\n")
     os._exit(130)

@@ -95,11 +95,14 @@ def test_kernels_that_others_call_belong_to_the_same_stretch(
     clock: FakeTime, capsys: pytest.CaptureFixture[str]
 ) -> None:
     notice = compiling._Notice()
+    assert not notice.is_underway()
     notice.on_start(OURS)
     compile_for(notice, clock, 0.6)
+    assert notice.is_underway()
     compile_for(notice, clock, 0.6)
     assert announced(capsys) == 1
     notice.on_end(OURS)
+    assert not notice.is_underway()
     clock.pass_by(1.1)
     compile_for(notice, clock, 1.1)
     assert announced(capsys) == 1
