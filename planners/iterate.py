@@ -47,7 +47,7 @@ def iterate(
     """Step a solver until it has converged, its budget is used up, or it is interrupted.
 
     Ctrl-C ends the run after the last whole iteration; it is reported in the status, and raised
-    where there is no such iteration, or at the second time.
+    at the second time, or where it breaks off the compilation of kernels before there is one.
 
     Parameters
     ----------
@@ -72,6 +72,7 @@ def iterate(
     step: Step | None = None  # what the last iteration did, until it is judged
     end: tuple[Status, str] | None = None
     ending = "certifying"
+    struck = False  # by Ctrl-C
     point: Point | None = None
     found = None if keeper is None else keeper.found
     before = 0.0
@@ -122,8 +123,9 @@ def iterate(
                     if keeper is not None and point is not None and end is None:
                         keeper.write_if_due(point, seconds)
         except KeyboardInterrupt as error:
-            if whole.num_iterations == 0:
-                raise  # there is nothing to certify, for which more kernels may have to be compiled
+            if whole.num_iterations == 0 and compiling.was_broken_off():
+                raise  # there is nothing to certify, for which more would have to be compiled
+            struck = True
             end = Status.INTERRUPTED, str(error) or KEYBOARD
             ending = f"certifying what there is{AGAIN}"
         except OutOfTimeError:
@@ -136,7 +138,7 @@ def iterate(
             with stage(ending):
                 return _told(judge.run(whole, end, history), budget, keeper, before)
     except KeyboardInterrupt as error:
-        if whole.num_iterations == 0 or (end is not None and end[0] == Status.INTERRUPTED):
+        if struck or (whole.num_iterations == 0 and compiling.was_broken_off()):
             raise
         # What was found is not lost for the sweep that certifies it.
         clock.lift()

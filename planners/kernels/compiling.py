@@ -81,6 +81,8 @@ class _Notice(event.Listener):
         self._timer: threading.Timer | None = None
         self._announced = False
         self._where = ""
+        #: Whether Ctrl-C ended the last compilation.
+        self.broken_off = False
 
     def on_start(self, event: Any) -> None:
         if not _is_ours(event):
@@ -101,6 +103,9 @@ class _Notice(event.Listener):
         if not _is_ours(event):
             return
         self._depth -= 1
+        # `is_failed` of numba's events says the opposite.
+        kind = (getattr(event, "_exc_details", None) or [None])[0]
+        self.broken_off = kind is not None and issubclass(kind, KeyboardInterrupt)
         if self._depth == 0:
             self._ended = time.perf_counter()
             self._seconds += self._ended - self._started
@@ -155,6 +160,11 @@ def be_quiet() -> None:
 def is_underway() -> bool:
     """Return whether a kernel of this project is being compiled, in whatever thread."""
     return _notice.is_underway()
+
+
+def was_broken_off() -> bool:
+    """Return whether this thread is the main one, and Ctrl-C broke off the last compilation."""
+    return _notice.broken_off and threading.current_thread() is threading.main_thread()
 
 
 def seconds() -> float:

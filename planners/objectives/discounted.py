@@ -32,7 +32,7 @@ from planners.linear.rounds import is_small
 from planners.objective import Discounted
 from planners.objectives.request import AUTO, DEFAULT_TOL, Request
 from planners.policies import greedy_policy, model_values
-from planners.result import KEYBOARD, SolveResult, Status
+from planners.result import KEYBOARD, TERMINATED, SolveResult, Status
 from planners.signals import AGAIN, Terminations
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
 from planners.solvers.auto_policy_iteration import AutoPolicyIteration
@@ -198,7 +198,7 @@ def solve_discounted(model_or_env: Any, objective: Discounted, request: Request)
                 method, reason = solver.method, f"{reason}; {solver.reason}"
             return _result(method, reason, terms.lowered, engine, run, clock)
     except KeyboardInterrupt:
-        if run is None or run.status == Status.INTERRUPTED:  # at the second time
+        if run is None or _was_struck(run):  # at the second time
             raise
         # What was found is not lost for the policy that is read off it.
         interrupted = replace(run, status=Status.INTERRUPTED, message=KEYBOARD)
@@ -275,11 +275,16 @@ def policy_of(engine: Engine, run: Run) -> tuple[NDArray[np.int64], float]:
     # What of a difference between two actions the bound and rounding leave open: giving it up
     # for progress costs a policy no more than one bound.
     slack = (1 - gamma) * run.bound + 2 * rounding if run.bound < math.inf else 0.0
-    again = AGAIN if run.status == Status.INTERRUPTED else ""
+    again = AGAIN if _was_struck(run) else ""
     with stage(f"reading off the policy{again}"):
         policy = greedy_policy(engine, V, slack, tie=2 * rounding, reading=check.reading)
     # An action within the slack may cost so much more, and be rounded accordingly.
     return policy, check.policy_bound(slack + engine.rounding(slack))
+
+
+def _was_struck(run: Run) -> bool:
+    """Whether Ctrl-C or SIGTERM ended a run."""
+    return run.message.startswith((KEYBOARD, TERMINATED))
 
 
 def _result(

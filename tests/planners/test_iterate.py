@@ -505,9 +505,16 @@ class TestCtrlC:
     def solve(self) -> planners.SolveResult:
         return planners.solve(self.model, gamma=0.99, method="interrupted")
 
-    def test_before_the_first_iteration_is_over_it_is_raised(self) -> None:
-        with pytest.raises(KeyboardInterrupt):
-            self.solve()
+    @pytest.mark.parametrize("broken_off", [False, True])
+    def test_within_the_first_iteration(self, broken_off: bool) -> None:
+        """Where it broke off a compilation, no others are made to certify nothing."""
+        self._patch.setattr("planners.kernels.compiling.was_broken_off", lambda: broken_off)
+        if broken_off:
+            with pytest.raises(KeyboardInterrupt):
+                self.solve()
+            return
+        result = self.solve()
+        assert (result.status, result.num_iterations) == ("interrupted", 0)
 
     def test_later_what_there_is_is_certified(self) -> None:
         self._patch.setattr(Interrupted, "at", 3)

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from numba.core import event
 
 from planners.budget import Clock
 from planners.kernels import compiling, threads
@@ -202,3 +203,21 @@ def test_ctrl_c_within_numba_is_a_keyboard_interrupt() -> None:
             complain(times, ValueError())
     with pytest.raises(SystemError, match="mine"), compiling.interruptible():
         raise SystemError("mine")
+
+
+def test_ctrl_c_that_breaks_off_a_compilation_is_remembered_until_the_next() -> None:
+    """In the main thread, whose Ctrl-C it is; by numba's own events."""
+    data = {"dispatcher": OURS.data["dispatcher"]}
+    compiling.watch()
+    with pytest.raises(KeyboardInterrupt), event.trigger_event("numba:compile", data=data):
+        raise KeyboardInterrupt
+    assert not compiling.is_underway()
+    assert compiling.was_broken_off()
+    others: list[bool] = []
+    other = threading.Thread(target=lambda: others.append(compiling.was_broken_off()))
+    other.start()
+    other.join()
+    assert others == [False]
+    with pytest.raises(TypeError), event.trigger_event("numba:compile", data=data):
+        raise TypeError
+    assert not compiling.was_broken_off()
