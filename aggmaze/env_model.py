@@ -10,6 +10,7 @@ from gymnasium import wrappers
 from aggmaze.dynamics import contradiction
 from aggmaze.models.model import Model
 from aggmaze.models.tabular import TabularMDP
+from aggmaze.progress import stage
 
 
 class NoModelError(TypeError, ValueError):
@@ -76,12 +77,14 @@ def env_model(env: Any) -> Model:
                 f"transition_model() of {_name(env)} must return a TabularMDP or a MoveMDP, got "
                 f"{type(model).__name__}"
             )
-        return model.validate()
+        with stage(f"checking {model.num_states:,} states"):
+            return model.validate()
     if hasattr(inner, "P"):
         model = TabularMDP.from_gym_P(
             inner.P, initial=getattr(inner, "initial_state_distrib", None)
         )
-        denied = contradiction(inner)
+        with stage("comparing the table with steps"):
+            denied = contradiction(inner)
         if denied:
             raise NoModelError(
                 f"the table P of {_name(env)} is not what its steps do: {denied}; to plan for the "

@@ -18,13 +18,22 @@ Listener = Callable[[int, int, str], object]
 #: Takes an error that shrinks, and how small it is to become.
 ErrorListener = Callable[[float, float], object]
 
+#: Takes what goes on from now on, "" where what goes on is no stage of its own.
+StageListener = Callable[[str], object]
+
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _error_listener: ContextVar[ErrorListener | None] = ContextVar("error_listener", default=None)
+_stage_listener: ContextVar[StageListener | None] = ContextVar("stage_listener", default=None)
+_stage: ContextVar[str] = ContextVar("stage", default="")
 _MEGABYTE = 10**6
 
 
 @contextmanager
-def listening(listener: Listener, of_errors: ErrorListener | None = None) -> Iterator[None]:
+def listening(
+    listener: Listener,
+    of_errors: ErrorListener | None = None,
+    of_stages: StageListener | None = None,
+) -> Iterator[None]:
     """Let functions hear what is reported in the block, by this thread.
 
     Parameters
@@ -33,13 +42,42 @@ def listening(listener: Listener, of_errors: ErrorListener | None = None) -> Ite
         Hears how much is done.  Called often: it must be quick.
     of_errors : callable, optional
         Hears how near what converges is; by default nobody does.
+    of_stages : callable, optional
+        Hears which part of it goes on; by default nobody does.
     """
     token, error_token = _listener.set(listener), _error_listener.set(of_errors)
+    stage_token, name_token = _stage_listener.set(of_stages), _stage.set("")
     try:
         yield
     finally:
         _listener.reset(token)
         _error_listener.reset(error_token)
+        _stage_listener.reset(stage_token)
+        _stage.reset(name_token)
+
+
+@contextmanager
+def stage(words: str) -> Iterator[None]:
+    """Tell what goes on in the block, a part of something longer.
+
+    A stage within a stage is told in its place; after it the outer one goes on.
+
+    Parameters
+    ----------
+    words : str
+        Such as "choosing a method".
+    """
+    listener = _stage_listener.get()
+    if listener is None:
+        yield
+        return
+    token = _stage.set(words)
+    listener(words)
+    try:
+        yield
+    finally:
+        _stage.reset(token)
+        listener(_stage.get())
 
 
 def report(done: int, total: int, unit: str) -> None:

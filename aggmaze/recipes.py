@@ -33,6 +33,7 @@ from aggmaze.layouts.passage_rules import PASSAGE_RULES, PassageRule, passage_ru
 from aggmaze.layouts.rule import WholeOnlyError
 from aggmaze.layouts.spanning_tree import GENERATORS, open_loops
 from aggmaze.models.moves import MoveMDP
+from aggmaze.progress import stage
 
 STARTS = ("corner", "uniform")
 #: One of `STARTS`, or coordinates.
@@ -149,13 +150,14 @@ class StandardRecipe:
 
     def layout(self, grid: Grid, rng: np.random.Generator) -> Layout:
         """Draw a maze."""
-        if self.generator in PASSAGE_RULES:
-            rule = self.passage_rule(grid, rng)
-            return Layout(grid, unpacked(rule.passages(0, grid.num_states), grid.num_dims))
-        passages = GENERATORS[self.generator](grid, rng)
-        if self.loops:
-            passages = open_loops(grid, passages, self.loops, rng)
-        return Layout(grid, passages)
+        with stage(f"passages of {grid.num_states:,} cells"):
+            if self.generator in PASSAGE_RULES:
+                rule = self.passage_rule(grid, rng)
+                return Layout(grid, unpacked(rule.passages(0, grid.num_states), grid.num_dims))
+            passages = GENERATORS[self.generator](grid, rng)
+            if self.loops:
+                passages = open_loops(grid, passages, self.loops, rng)
+            return Layout(grid, passages)
 
     def passage_rule(self, grid: Grid, rng: np.random.Generator) -> PassageRule:
         """Return what tells the passages of any block of cells alone.
@@ -236,7 +238,8 @@ class TerrainRecipe:
         """Return the layout with heights, drawn if it has none."""
         if plan.heights is not None:
             return plan
-        return replace(plan, heights=heights(plan.grid, self.terrain, self.smoothness, rng))
+        with stage(f"heights of {plan.grid.num_states:,} cells"):
+            return replace(plan, heights=heights(plan.grid, self.terrain, self.smoothness, rng))
 
     def height_rule(self, grid: Grid, rng: np.random.Generator) -> HeightRule:
         """Return what tells the heights of any block of cells alone.
@@ -379,16 +382,18 @@ def maze_model(
         If an argument is none of these, the start is blocked or the goal, or costs overflow.
     """
     MazeOptions(recipe, p=p, start=start, cost_scale=cost_scale)  # which checks them
-    initial = start_distribution(layout.grid, layout.goal, layout.blocked, start)
-    successors, _ = layout.grid.neighbours()
-    costs = recipe.move_costs(layout, successors)
-    if cost_scale != 1.0:
-        costs *= float(cost_scale)
-    available = layout.available()
-    available[layout.goal] = False
-    for piece in pieces(len(costs)):
-        costs[piece].reshape(-1)[np.flatnonzero(~available[piece])] = np.inf
-    return MoveMDP(lock(successors), lock(costs), p=p, initial=lock(initial))
+    with stage(f"moves of {layout.grid.num_states:,} cells"):
+        initial = start_distribution(layout.grid, layout.goal, layout.blocked, start)
+        successors, _ = layout.grid.neighbours()
+        costs = recipe.move_costs(layout, successors)
+        if cost_scale != 1.0:
+            costs *= float(cost_scale)
+        available = layout.available()
+        available[layout.goal] = False
+        for piece in pieces(len(costs)):
+            costs[piece].reshape(-1)[np.flatnonzero(~available[piece])] = np.inf
+    with stage("checking the model"):
+        return MoveMDP(lock(successors), lock(costs), p=p, initial=lock(initial))
 
 
 def start_distribution(

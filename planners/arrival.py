@@ -24,6 +24,7 @@ from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
 from aggmaze.names import UNNAMED, Naming
+from aggmaze.progress import stage
 from planners.adapters import as_model
 from planners.budget import Clock
 from planners.kernels.compiling import interruptible
@@ -157,11 +158,13 @@ def arrival(
     check_time_limit(time_limit)
     watch = _Watch(time_limit, callback)
     model = as_model(model_or_env)
-    distances = steps_to_terminal(model)
+    with stage("how far the ends are"):
+        distances = steps_to_terminal(model)
     farthest = max(0, int(distances.max()))
     inside = ~model.terminal
     num_inside = int(np.count_nonzero(inside))
-    ends, expected_steps = _follow(model, policy, distances, watch)
+    with stage("where it settles"):
+        ends, expected_steps = _follow(model, policy, distances, watch)
     del distances  # what follows may need the memory
     arrives = ends.nearest < 0
     basins = np.bincount(ends.nearest[~arrives], minlength=len(ends.attractors))
@@ -171,7 +174,8 @@ def arrival(
     starts = np.flatnonzero(arrives & (model.initial > 0.0))
     steps: tuple[float, bool] | None = None
     if len(starts):
-        steps = expected_steps(starts, model.initial[starts] / model.initial[starts].sum())
+        with stage("expected steps"):
+            steps = expected_steps(starts, model.initial[starts] / model.initial[starts].sum())
     return Arrival(
         arrives=arrives[:listed],
         # A sum of probabilities may miss 1 by rounding.

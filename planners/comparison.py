@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.models.model import Model
+from aggmaze.progress import stage
 from planners.adapters import as_model
 from planners.objective import (
     AverageCost,
@@ -316,13 +317,15 @@ def compare(
             if interrupted:
                 break
             if result.success and result.seconds < _SHORT:
-                runs[-1] = ComparedRun(method, each, _timed_again(model, arguments))
+                with stage("again, to time it"):
+                    runs[-1] = ComparedRun(method, each, _timed_again(model, arguments))
     except KeyboardInterrupt:
         if not under_way:  # there is nothing to be lost
             raise
         interrupted = True
     try:
-        compared = _with_errors(runs)
+        with stage("true errors"):
+            compared = _with_errors(runs)
     except KeyboardInterrupt:
         # What is finished is not lost for what is said of it.
         interrupted = True

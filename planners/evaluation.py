@@ -24,7 +24,7 @@ from aggmaze.memory import check_memory
 from aggmaze.models.model import Model
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
-from aggmaze.progress import errors_are_heard, report, report_error
+from aggmaze.progress import errors_are_heard, report, report_error, stage
 from planners.adapters import as_model
 from planners.bellman import local_engine, no_limit
 from planners.budget import Budget, Clock
@@ -111,12 +111,14 @@ def evaluate(
     if isinstance(asked, FiniteHorizon):
         values = values_by_step(model, policy, asked, allow_unavailable=allow_unavailable)
         return values[..., : model.num_listed_states]
-    if isinstance(asked, TotalCost):
-        values = _total_costs(model, policy, asked, allow_unavailable)
-    elif isinstance(asked, AverageCost):
-        values = average_cost_of_policy(model, policy, allow_unavailable=allow_unavailable).gains
-    else:
-        values = _discounted_costs(model, policy, asked.gamma, allow_unavailable)
+    with stage(f"equations of a policy, {model.num_states:,} states"):
+        if isinstance(asked, TotalCost):
+            values = _total_costs(model, policy, asked, allow_unavailable)
+        elif isinstance(asked, AverageCost):
+            found = average_cost_of_policy(model, policy, allow_unavailable=allow_unavailable)
+            values = found.gains
+        else:
+            values = _discounted_costs(model, policy, asked.gamma, allow_unavailable)
     _check_size(values[~np.isinf(values)])
     return values[: model.num_listed_states]
 

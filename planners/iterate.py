@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import functools
 import math
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aggmaze.progress import stage
 from planners.budget import Budget, Clock, OutOfTimeError
 from planners.certificate import Certifier
 from planners.checkpoint import Found, Keeper, Point
@@ -26,6 +28,7 @@ from planners.judge import Judge, Run, Whole
 from planners.kernels import compiling
 from planners.record import Callback, Record
 from planners.result import KEYBOARD, Status
+from planners.signals import AGAIN
 from planners.solvers.base import Resumable, Solver, Step
 
 
@@ -43,7 +46,8 @@ def iterate(
 ) -> Run:
     """Step a solver until it has converged, its budget is used up, or it is interrupted.
 
-    Ctrl-C ends the run after the last whole iteration; it is reported in the status, not raised.
+    Ctrl-C ends the run after the last whole iteration; it is reported in the status, and raised
+    at the second time, or where it breaks off the compilation of kernels before there is one.
 
     Parameters
     ----------
@@ -67,6 +71,8 @@ def iterate(
     record = Record()
     step: Step | None = None  # what the last iteration did, until it is judged
     end: tuple[Status, str] | None = None
+    ending = "certifying"
+    struck = False  # by Ctrl-C
     point: Point | None = None
     found = None if keeper is None else keeper.found
     before = 0.0
@@ -81,7 +87,8 @@ def iterate(
             with compiling.interruptible():
                 while end is None:
                     if step is None:
-                        step = solver.step(whole.V, whole.spare)
+                        with first_told(whole.num_iterations, len(whole.V)):
+                            step = solver.step(whole.V, whole.spare)
                         claim = judge.claim(step, whole.spare)
                         record.add(
                             before + clock.seconds(),
@@ -116,7 +123,11 @@ def iterate(
                     if keeper is not None and point is not None and end is None:
                         keeper.write_if_due(point, seconds)
         except KeyboardInterrupt as error:
+            if whole.num_iterations == 0 and compiling.was_broken_off():
+                raise  # there is nothing to certify, for which more would have to be compiled
+            struck = True
             end = Status.INTERRUPTED, str(error) or KEYBOARD
+            ending = f"certifying what there is{AGAIN}"
         except OutOfTimeError:
             end = budget.out_of_time()
         clock.lift()
@@ -124,13 +135,30 @@ def iterate(
             if keeper is not None and point is not None:
                 keeper.write(point, record.seconds - before)
             history = record.history(whole.num_iterations)
-            return _told(judge.run(whole, end, history), budget, keeper, before)
+            with stage(ending):
+                return _told(judge.run(whole, end, history), budget, keeper, before)
     except KeyboardInterrupt as error:
+        if struck or (whole.num_iterations == 0 and compiling.was_broken_off()):
+            raise
         # What was found is not lost for the sweep that certifies it.
         clock.lift()
         end = Status.INTERRUPTED, str(error) or KEYBOARD
         history = record.history(whole.num_iterations)
         return _told(judge.run(whole, end, history), budget, keeper, before)
+
+
+def first_told(num_iterations: int, num_states: int) -> AbstractContextManager[None]:
+    """Tell in a block that the first iteration goes on; later the one before is told.
+
+    Parameters
+    ----------
+    num_iterations : int
+        That are over.
+    num_states : int
+    """
+    if num_iterations:
+        return nullcontext()
+    return stage(f"first iteration, {num_states:,} states")
 
 
 def _point(whole: Whole, step: Step | None, judge: Judge, record: Record, solver: Solver) -> Point:

@@ -33,6 +33,7 @@ from aggmaze.checks import check_integer, check_time_limit
 from aggmaze.env_model import NoModelError
 from aggmaze.envs.tabular import TabularEnv
 from aggmaze.models.model import Model
+from aggmaze.progress import stage
 from planners.adapters import as_model, is_by_rows
 from planners.budget import Clock, OutOfTimeError
 from planners.evaluation import evaluate, policy_changes, values_by_step
@@ -212,7 +213,8 @@ def rollout(
         # A result brings values that those of its policy are near to.
         given = policy if isinstance(policy, SolveResult) else table
         try:
-            promise = _promise(env, given, asked, clock.check)
+            with stage("what the policy promises"):
+                promise = _promise(env, given, asked, clock.check)
         except OutOfTimeError:
             return _none_in_time(asked)
         # A stream of its own: the environment's is made from the seed itself.

@@ -9,6 +9,9 @@ from typing import Any, Self
 
 from planners.result import TERMINATED
 
+#: Said of what is still to be done once a run was interrupted.
+AGAIN = " (Ctrl-C again ends at once)"
+
 
 class Terminations:
     """Makes the first SIGTERM within a block a `KeyboardInterrupt` that says so.

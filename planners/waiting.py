@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from aggmaze.progress import listening
+from planners.kernels import compiling
 
 # Seconds before anything is shown, between updates on a terminal, and elsewhere between the first
 # two lines, from where on the pauses grow, and between lines at last.
@@ -122,6 +123,9 @@ class Waiting:
         self._console = console
         self._what = self._text = what
         self._left: Ending | None = None
+        self._stage = ""
+        # What was told before the stage, and is told again after it.
+        self._before: tuple[str, Ending | None] = (what, None)
         self._counts = Forecast()
         self._counted: tuple[int, str] | None = None
         self._errors = Forecast()
@@ -133,7 +137,7 @@ class Waiting:
 
     def __enter__(self) -> Self:
         self._start = time.monotonic()
-        self._hears.enter_context(listening(self.count, self.approach))
+        self._hears.enter_context(listening(self.count, self.approach, self.enter))
         self._thread.start()
         return self
 
@@ -153,6 +157,26 @@ class Waiting:
         """
         self._text, self._left = text, left
 
+    def enter(self, stage: str) -> None:
+        """Say which part of it goes on from now on; what is counted is counted anew.
+
+        Parameters
+        ----------
+        stage : str
+            "" where it is no part with a name.
+        """
+        if not self._stage:
+            self._before = self._text, self._left
+        self._stage = stage
+        self._counted = self._target = None
+        if stage:
+            self.tell(self._doing())
+        else:
+            self.tell(*self._before)
+
+    def _doing(self) -> str:
+        return f"{self._what}: {self._stage}" if self._stage else self._what
+
     @property
     def passed(self) -> float:
         """Seconds since the block began."""
@@ -171,7 +195,7 @@ class Waiting:
         if self._counted != (total, unit):  # something else than before
             self._counted, self._counts = (total, unit), Forecast()
         self._counts.note(total - done, self.passed)
-        self.tell(f"{self._what}: {done:,} of {total:,} {unit}", self._counts)
+        self.tell(f"{self._doing()}: {done:,} of {total:,} {unit}", self._counts)
 
     def approach(self, error: float, target: float) -> None:
         """Say how near to its end something is that converges, from which follows what is left.
@@ -186,7 +210,7 @@ class Waiting:
         if self._target != target:  # something else than before
             self._target, self._errors = target, Forecast(math.log(target))
         self._errors.note(math.log(error), self.passed)
-        self.tell(f"{self._what}: error {error:.2g}, to be {target:.2g}", self._errors)
+        self.tell(f"{self._doing()}: error {error:.2g}, to be {target:.2g}", self._errors)
 
     def _watch(self) -> None:
         if self._ended.wait(_SHOW_AFTER):
@@ -207,6 +231,8 @@ class Waiting:
         passed = self.passed
         seconds = None if self._left is None else self._left.seconds_left(passed)
         parts = [self._text, f"{passed:.0f} s"]
+        if compiling.is_underway():
+            parts.insert(1, "compiling kernels")
         if seconds is not None:
             parts.append(time_left(seconds))
         return ", ".join(parts)

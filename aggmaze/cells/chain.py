@@ -15,6 +15,7 @@ from aggmaze.cells.interpolation import Corners
 from aggmaze.cells.problem import Problem
 from aggmaze.memory import check_memory
 from aggmaze.models.tabular import TabularMDP
+from aggmaze.progress import report
 
 #: Points advanced at a time: few enough to stay in cache, enough to pay for the calls.
 BLOCK = 2**17
@@ -182,6 +183,7 @@ def _steps(
         for axis, (stride, n) in enumerate(zip(cells.grid.strides, cells.bins, strict=True)):
             moved = (following // stride) % n != (before // stride) % n
             seen.changes[axis] |= bool((moved & inside).any())
+        report(int(states[-1]) + 1, cells.num_cells, "cells")
         yield _Block(states, following, weights, np.asarray(after.rewards, dtype=np.float64))
         if callback is not None:
             callback(CellsProgress(int(states[-1]) + 1, cells.num_cells))

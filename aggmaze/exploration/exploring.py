@@ -18,6 +18,7 @@ from aggmaze.exploration.branching import Branches, CannotEnumerateError
 from aggmaze.exploration.working_copy import NewAttributeError, WorkingCopy
 from aggmaze.formats.archive import open_archive, write_archive
 from aggmaze.memory import check_memory
+from aggmaze.progress import report
 
 _FORMAT = "aggmaze exploration 1"
 # Expanded states between two calls of a callback and looks at what should not change.
@@ -383,6 +384,7 @@ class Exploration:
             raise TabularizeError(str(error)) from None
 
     def _tell(self, progress: Callable[[TabularizeProgress], object] | None) -> None:
+        report(self.num_explored, len(self.order), "states found so far")
         if progress is not None and progress(self.progress()):
             raise TabularizeError(f"stopped by the callback, {self._so_far()}")
 

@@ -46,7 +46,7 @@ from aggmaze.formats.systems import (
 )
 from aggmaze.formats.text import Lines, number, whole
 from aggmaze.models.tabular import TabularMDP
-from aggmaze.progress import report
+from aggmaze.progress import report, stage
 
 _WHAT = "a DRN model"
 # Bytes that reading takes for each of the text, most of it Python objects: measured.
@@ -88,7 +88,8 @@ def write_drn(model: SupportsSystem, path: str | os.PathLike[str]) -> None:
     FileNotFoundError
         If there is no such folder.
     """
-    system = system_of(model)
+    with stage("its choices one by one"):
+        system = system_of(model)
     costs = system.structures[COST].choices
     assert costs is not None
     assert system.choice_actions is not None

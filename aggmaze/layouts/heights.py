@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from aggmaze.checks import check_choice, check_not_negative
 from aggmaze.grid import Grid
 from aggmaze.layouts.height_rules import HEIGHT_RULES, stretched
+from aggmaze.progress import report
 
 TERRAINS = ("smooth", "fractal", "uniform", "noise")
 # Those that a smoothness goes with.
@@ -22,6 +23,8 @@ HURST = 0.8
 # Standard deviations at which the Gaussian of smooth heights is cut off; and products from which on
 # kernels of its own, which give the same bits as SciPy in a fourth of the time, are worth loading.
 _TRUNCATE, _LEAST_WORK = 4.0, 1 << 31
+# Parts in which an axis is filtered, after each of which it is told how far that is.
+_PARTS = 20
 
 
 def heights(
@@ -99,7 +102,9 @@ def _smoothed(field: NDArray[np.float64], sigma: list[float]) -> NDArray[np.floa
         weights /= weights.sum()
         size = field.shape[axis]
         slabs = math.prod(field.shape[:axis]), size, math.prod(field.shape[axis + 1 :])
-        correlate(field.reshape(slabs), weights, smoothed.reshape(slabs))
+        for part in range(_PARTS):
+            report(axis * _PARTS + part, len(sigma) * _PARTS, "parts smoothed")
+            correlate(field.reshape(slabs), weights, smoothed.reshape(slabs), part, _PARTS)
         field, smoothed = smoothed, field
     return field
 

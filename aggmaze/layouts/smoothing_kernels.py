@@ -13,8 +13,8 @@ _WIDTH, _ROWS, _LEAST_PIECE = 16, 4, 4096
 
 
 @njit(cache=True)
-def correlate(field, weights, out):
-    """Filter along the middle axis of three, reflecting at the borders.
+def correlate(field, weights, out, part, num_parts):
+    """Filter along the middle axis of three, reflecting at the borders: one part of the lines.
 
     Each sum begins in the middle and goes on with pairs of places, the farthest first.
 
@@ -25,6 +25,8 @@ def correlate(field, weights, out):
         Symmetric.
     out : ndarray of float, shape (N, size, M)
         Written; not the field itself.
+    part, num_parts : int
+        Which of how many parts, that together are the whole.
     """
     num_slabs, size, num_columns = field.shape
     radius = len(weights) // 2
@@ -37,8 +39,9 @@ def correlate(field, weights, out):
     slabs = np.empty(_WIDTH, dtype=np.int64)
     firsts = np.empty(_WIDTH, dtype=np.int64)
     columns = np.empty(_WIDTH, dtype=np.int64)
-    for first_line in range(0, num_lines, _WIDTH):
-        width = min(_WIDTH, num_lines - first_line)
+    last_line = num_lines * (part + 1) // num_parts
+    for first_line in range(num_lines * part // num_parts, last_line, _WIDTH):
+        width = min(_WIDTH, last_line - first_line)
         for i in range(width):
             line = first_line + i
             columns[i] = line % num_columns

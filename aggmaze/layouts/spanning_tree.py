@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from aggmaze.checks import check_share
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import open_passages
+from aggmaze.progress import report
 
 # Draws that are made together; and the fewest things for which it pays.
 _MOST_DRAWS, _LEAST_COUNT = 1 << 18, 1 << 12
@@ -73,6 +74,7 @@ def shuffled_places(count: int, rng: np.random.Generator) -> NDArray[np.signedin
         return places
     top = count - 1
     while top > 0:
+        report(count - 1 - top, count - 1, "edges drawn")
         top = take_draws(_draws_below(top, rng), top, places)
     follow_swaps(places)
     return places

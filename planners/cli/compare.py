@@ -12,6 +12,7 @@ import typer
 from aggmaze.env_settings import parse_settings
 from aggmaze.files import atomic_file
 from aggmaze.layouts.text import SUFFIXES
+from aggmaze.progress import stage
 from planners.cli.app import complain, err, out, reported
 from planners.cli.opening import model_of, opened
 from planners.cli.options import (
@@ -158,9 +159,11 @@ def compare_command(
         complain(f"no picture in {plot}: no run noted anything on its way")
     elif plot is not None:
         with Waiting(err, "drawing"):
-            from planners.plotting import save_figure  # which takes long to import
-
-            save_figure(found.plot(against=against, title=source), plot)
+            with stage("loading what draws"):
+                from planners.plotting import save_figure  # which takes long to import
+            picture = found.plot(against=against, title=source)
+            with stage(f"writing {plot}"):
+                save_figure(picture, plot)
         out.print(f"picture in {plot}", highlight=False, soft_wrap=True)
     if found.interrupted:
         raise KeyboardInterrupt

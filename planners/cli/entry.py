@@ -61,8 +61,14 @@ def _raise_again(unraisable: Any) -> None:
     """Let no Ctrl-C be lost in a callback, such as those of LLVM, that cannot raise it."""
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
         threading.Timer(0.01, _thread.interrupt_main).start()
-    else:
+    elif not _is_half_made(unraisable):
         sys.__unraisablehook__(unraisable)
+
+
+def _is_half_made(unraisable: Any) -> bool:
+    """Whether LLVM's binding lets go of what Ctrl-C left half made, of which nobody need hear."""
+    module = getattr(unraisable.object, "__module__", None) or ""
+    return issubclass(unraisable.exc_type, AttributeError) and module.startswith("llvmlite.")
 
 
 def _show_warning(message: object, *where: object, **more: object) -> None:

@@ -157,7 +157,9 @@ class ProgressLine(Waiting):
         goal : Goal
         """
         self._of, self._goal = f"{words}: ", goal
-        self.tell(f"{self._of}solving")
+        self._what = f"{self._of}solving"
+        self.enter("")
+        self.tell(self._what)
 
     def approach(self, error: float, target: float) -> None:
         """Leave out how near equations are that are solved within an iteration."""
@@ -178,4 +180,5 @@ class ProgressLine(Waiting):
             text += f", residual {progress.residual:.3g}"
         if progress.resumed_at:
             text += f", resumed at iteration {progress.resumed_at:,}"
+        self._what = text  # of the stages of the next one
         self.tell(text, goal)

@@ -14,6 +14,7 @@ import aggmaze
 from aggmaze.checks import check_integer
 from aggmaze.layouts.text import SUFFIXES
 from aggmaze.models.model import Model
+from aggmaze.progress import stage
 from planners.arrival import Arrival, arrival, describe_arrival
 from planners.budget import Clock
 from planners.checkpoint_folder import CheckpointFolder
@@ -255,9 +256,11 @@ def solve_command(
         out.print(f"certificate in {certificate}", highlight=False, soft_wrap=True)
     if image is not None:
         with Waiting(err, "drawing"):
-            from planners.plotting import save_figure  # which takes long to import
-
-            save_figure(_drawn(env_id, layout_of(env), model, result), image)
+            with stage("loading what draws"):
+                from planners.plotting import save_figure  # which takes long to import
+            picture = _drawn(env_id, layout_of(env), model, result)
+            with stage(f"writing {image}"):
+                save_figure(picture, image)
         out.print(f"values, policy and greedy path in {image}", highlight=False, soft_wrap=True)
     if result.status == Status.INTERRUPTED:
         raise KeyboardInterrupt

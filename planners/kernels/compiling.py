@@ -81,6 +81,8 @@ class _Notice(event.Listener):
         self._timer: threading.Timer | None = None
         self._announced = False
         self._where = ""
+        #: Whether Ctrl-C ended the last compilation.
+        self.broken_off = False
 
     def on_start(self, event: Any) -> None:
         if not _is_ours(event):
@@ -101,12 +103,18 @@ class _Notice(event.Listener):
         if not _is_ours(event):
             return
         self._depth -= 1
+        # `is_failed` of numba's events says the opposite.
+        kind = (getattr(event, "_exc_details", None) or [None])[0]
+        self.broken_off = kind is not None and issubclass(kind, KeyboardInterrupt)
         if self._depth == 0:
             self._ended = time.perf_counter()
             self._seconds += self._ended - self._started
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
+
+    def is_underway(self) -> bool:
+        return self._depth > 0
 
     def _announce(self) -> None:
         self._announced = True
@@ -129,6 +137,7 @@ def _is_ours(event: Any) -> bool:
 
 
 _stopwatch = _Stopwatch()
+_notice = _Notice()
 _watching = False
 _quiet = False
 
@@ -138,7 +147,7 @@ def watch() -> None:
     global _watching
     if not _watching:
         event.register("numba:compiler_lock", _stopwatch)  # type: ignore[no-untyped-call]
-        event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]
+        event.register("numba:compile", _notice)  # type: ignore[no-untyped-call]
         _watching = True
 
 
@@ -146,6 +155,16 @@ def be_quiet() -> None:
     """Give no notice of compilation any more."""
     global _quiet
     _quiet = True
+
+
+def is_underway() -> bool:
+    """Return whether a kernel of this project is being compiled, in whatever thread."""
+    return _notice.is_underway()
+
+
+def was_broken_off() -> bool:
+    """Return whether this thread is the main one, and Ctrl-C broke off the last compilation."""
+    return _notice.broken_off and threading.current_thread() is threading.main_thread()
 
 
 def seconds() -> float:

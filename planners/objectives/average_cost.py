@@ -24,6 +24,7 @@ from aggmaze.models.events import EventMDP
 from aggmaze.models.model import Model, TableModel
 from aggmaze.models.moves import MoveMDP
 from aggmaze.models.tabular import TabularMDP
+from aggmaze.progress import stage
 from planners.adapters import as_model
 from planners.budget import Budget, Clock, OutOfTimeError
 from planners.engine import Engine
@@ -147,7 +148,8 @@ class _Run:
         problem: _Problem | None = None
         try:
             with interruptible():
-                problem = self._problem()
+                with stage("looking where one can stay for ever"):
+                    problem = self._problem()
                 end = self._iterate(problem)
         except OutOfTimeError:
             end = self._budget.out_of_time()
@@ -259,7 +261,8 @@ class _Run:
                 self._size = float(size[np.isfinite(size)].max(initial=0.0))
             for _ in range(_MOST_CHECKS):
                 fineness = _FINENESS * self._budget.target(self._size)
-                bounds = problem.bounds(best, fineness)
+                with stage("certifying"):
+                    bounds = problem.bounds(best, fineness)
                 self._num_certificate_sweeps += bounds.num_sweeps
                 self._bounds = bounds
                 values, bound = _half_width(bounds)

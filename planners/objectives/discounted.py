@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from aggmaze.checks import did_you_mean
 from aggmaze.models.events import EventMDP
 from aggmaze.models.model import Model
+from aggmaze.progress import stage
 from planners.adapters import as_model
 from planners.auto import choose
 from planners.budget import Budget, Clock
@@ -31,8 +32,8 @@ from planners.linear.rounds import is_small
 from planners.objective import Discounted
 from planners.objectives.request import AUTO, DEFAULT_TOL, Request
 from planners.policies import greedy_policy, model_values
-from planners.result import KEYBOARD, SolveResult, Status
-from planners.signals import Terminations
+from planners.result import KEYBOARD, TERMINATED, SolveResult, Status
+from planners.signals import AGAIN, Terminations
 from planners.solvers.adaptive_aggregation import AdaptiveAggregation, AdaptiveAggregationOptions
 from planners.solvers.auto_policy_iteration import AutoPolicyIteration
 from planners.solvers.base import Solver
@@ -151,11 +152,13 @@ def solve_discounted(model_or_env: Any, objective: Discounted, request: Request)
     method_options = check_method(method, request.options)
     if isinstance(model_or_env, EventMDP) and method != AUTO:
         _solver_for(method, model_or_env)
-    model = as_model(model_or_env)
+    with stage("making the model"):
+        model = as_model(model_or_env)
     clock = Clock(time_limit)
     reason = ""
     if method == AUTO:
-        choice = choose(model, tol)
+        with stage("choosing a method"):
+            choice = choose(model, tol)
         method, reason = choice.method, choice.reason
         method_options = check_method(method, {})
     entry = METHODS[method]
@@ -164,17 +167,18 @@ def solve_discounted(model_or_env: Any, objective: Discounted, request: Request)
         arguments["rng"] = np.random.default_rng(request.seed)
     normal_end = entry.num_iterations(method_options)
     start = np.zeros(model.num_states) if V0 is None else model_values(model, V0, "V0")
-    engine = make_engine(model, gamma, check_num_threads(request.num_threads), clock.check)
-    terms = terms_of(engine, request, normal_end, start)
-    certifier, budget = terms.certifier, terms.budget
-    make_solver = _solver_for(method, model)
-    if reason and make_solver is ModifiedPolicyIteration:
-        make_solver, arguments = AutoPolicyIteration, {"tol": budget.tol or DEFAULT_TOL}
-        # Rounds that nobody looks at one by one can be made at once.
-        unseen = callback is None and certify == "final" and not budget.counts
-        if unseen and is_small(engine):
-            make_solver = SmallPolicyIteration
-    solver = make_solver(engine, **arguments)
+    with stage(f"preparing {method}"):
+        engine = make_engine(model, gamma, check_num_threads(request.num_threads), clock.check)
+        terms = terms_of(engine, request, normal_end, start)
+        certifier, budget = terms.certifier, terms.budget
+        make_solver = _solver_for(method, model)
+        if reason and make_solver is ModifiedPolicyIteration:
+            make_solver, arguments = AutoPolicyIteration, {"tol": budget.tol or DEFAULT_TOL}
+            # Rounds that nobody looks at one by one can be made at once.
+            unseen = callback is None and certify == "final" and not budget.counts
+            if unseen and is_small(engine):
+                make_solver = SmallPolicyIteration
+        solver = make_solver(engine, **arguments)
     keeper = keeper_of(request, engine, budget, method_options, solver)
     run: Run | None = None
     try:
@@ -194,7 +198,7 @@ def solve_discounted(model_or_env: Any, objective: Discounted, request: Request)
                 method, reason = solver.method, f"{reason}; {solver.reason}"
             return _result(method, reason, terms.lowered, engine, run, clock)
     except KeyboardInterrupt:
-        if run is None:
+        if run is None or _was_struck(run):  # at the second time
             raise
         # What was found is not lost for the policy that is read off it.
         interrupted = replace(run, status=Status.INTERRUPTED, message=KEYBOARD)
@@ -271,9 +275,16 @@ def policy_of(engine: Engine, run: Run) -> tuple[NDArray[np.int64], float]:
     # What of a difference between two actions the bound and rounding leave open: giving it up
     # for progress costs a policy no more than one bound.
     slack = (1 - gamma) * run.bound + 2 * rounding if run.bound < math.inf else 0.0
-    policy = greedy_policy(engine, V, slack, tie=2 * rounding, reading=check.reading)
+    again = AGAIN if _was_struck(run) else ""
+    with stage(f"reading off the policy{again}"):
+        policy = greedy_policy(engine, V, slack, tie=2 * rounding, reading=check.reading)
     # An action within the slack may cost so much more, and be rounded accordingly.
     return policy, check.policy_bound(slack + engine.rounding(slack))
+
+
+def _was_struck(run: Run) -> bool:
+    """Whether Ctrl-C or SIGTERM ended a run."""
+    return run.message.startswith((KEYBOARD, TERMINATED))
 
 
 def _result(

@@ -22,6 +22,7 @@ from planners.adapters import as_model
 from planners.budget import Clock, OutOfTimeError
 from planners.certificate import LARGEST_VALUE
 from planners.engine import Engine
+from planners.iterate import first_told
 from planners.judge import OVERFLOW
 from planners.kernels.compiling import interruptible
 from planners.kernels.pieces import UNIT_ROUNDOFF
@@ -82,7 +83,8 @@ def solve_finite_horizon(
     try:
         with interruptible():
             while induction.num_done < objective.steps and end is None:
-                induction.step()
+                with first_told(induction.num_done, model.num_states):
+                    induction.step()
                 record.add(clock.seconds(), induction.error, num_updates=model.num_states)
                 if induction.overflows:
                     end = OVERFLOW

@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from aggmaze.models.events import EventMDP
 from aggmaze.models.model import TableModel
 from aggmaze.models.moves import MoveMDP
+from aggmaze.progress import stage
 from planners.adapters import as_model
 from planners.auto import choose
 from planners.budget import Clock, OutOfTimeError
 from planners.chain_costs import NoTotalError
+from planners.iterate import first_told
 from planners.kernels.compiling import interruptible
 from planners.kernels.threads import check_num_threads
 from planners.kernels.vectors import sup_norm
@@ -136,7 +138,8 @@ class _Run:
         self._num_certificate_sweeps = 0
         self._method, self._reason = request.method, ""
         # Nothing of it takes a time that matters beside the first policy's evaluation.
-        self._region = find_region(model, objective.cost_of_dead_ends)
+        with stage("from where ends are reached"):
+            self._region = find_region(model, objective.cost_of_dead_ends)
         self._proof: Proof | None = None
 
     @functools.cached_property
@@ -153,10 +156,12 @@ class _Run:
         try:
             try:
                 with interruptible():
-                    iteration = self._begin()
+                    with stage("a first policy"):
+                        iteration = self._begin()
                     while end is None:
                         before = iteration.num_sweeps
-                        settled = iteration.step()
+                        with first_told(whole.num_iterations, len(V)):
+                            settled = iteration.step()
                         whole = _Whole(
                             iteration.V,
                             iteration.policy(),
@@ -286,7 +291,8 @@ class _Run:
         goal = math.inf
         if self._budget.has_tolerance:
             goal = self._budget.target(sup_norm(whole.V))
-        with np.errstate(over="ignore", invalid="ignore"):  # what is infinite is no bound
+        # What is infinite is no bound.
+        with stage("certifying"), np.errstate(over="ignore", invalid="ignore"):
             bounds = self._proof.bounds(whole.V, whole.policy(), thorough=thorough, goal=goal)
         self._num_certificate_sweeps += bounds.num_sweeps
         return bounds

@@ -30,6 +30,7 @@ from tests.planners.reference import (
 
 # One state that costs 1 for ever: V* = 1 / (1 - gamma).
 FOREVER = TabularMDP.from_matrices([[[1.0]]], costs=[[1.0]])
+PLACE_OF_POLICIES = "planners.objectives.discounted.greedy_policy"
 
 
 class HalfWay:
@@ -476,3 +477,63 @@ class TestFloor:
         result = planners.solve(model, gamma=0.9, method="value_iteration")
         assert result.status == "converged"
         assert np.abs(result.values - V).max() <= result.bound + off
+
+
+class Interrupted(HalfWay):
+    """One whose n-th iteration Ctrl-C strikes, n from 1 on."""
+
+    at = 1
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._count = 0
+
+    def step(self, V: NDArray[np.float64], out: NDArray[np.float64]) -> Step:
+        self._count += 1
+        if self._count == self.at:
+            raise KeyboardInterrupt
+        return super().step(V, out)
+
+
+class TestCtrlC:
+    @pytest.fixture(autouse=True)
+    def method(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(METHODS, "interrupted", Method(Interrupted, "for a test"))
+        self._patch = monkeypatch
+        self.model = random_moves(3, 40, 3, p=0.8)
+
+    def solve(self) -> planners.SolveResult:
+        return planners.solve(self.model, gamma=0.99, method="interrupted")
+
+    @pytest.mark.parametrize("broken_off", [False, True])
+    def test_within_the_first_iteration(self, broken_off: bool) -> None:
+        """Where it broke off a compilation, no others are made to certify nothing."""
+        self._patch.setattr("planners.kernels.compiling.was_broken_off", lambda: broken_off)
+        if broken_off:
+            with pytest.raises(KeyboardInterrupt):
+                self.solve()
+            return
+        result = self.solve()
+        assert (result.status, result.num_iterations) == ("interrupted", 0)
+
+    def test_later_what_there_is_is_certified(self) -> None:
+        self._patch.setattr(Interrupted, "at", 3)
+        result = self.solve()
+        assert (result.status, result.num_iterations) == ("interrupted", 2)
+        V, off = truth(dense(self.model), 0.99)
+        assert np.abs(result.values - V).max() <= result.bound + off
+
+    @pytest.mark.parametrize("place", ["planners.judge.Judge.run", PLACE_OF_POLICIES])
+    def test_a_second_one_ends_that_too(self, place: str) -> None:
+        self._patch.setattr(Interrupted, "at", 3)
+        calls = 0
+
+        def strike(*arguments: Any, **options: Any) -> None:
+            nonlocal calls
+            calls += 1
+            raise KeyboardInterrupt
+
+        self._patch.setattr(place, strike)
+        with pytest.raises(KeyboardInterrupt):
+            self.solve()
+        assert calls == 1

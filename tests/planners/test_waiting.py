@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import pytest
 from rich.console import Console
 
-from aggmaze.progress import report, report_error
+from aggmaze.progress import report, report_error, stage
 from planners import waiting
 from planners.waiting import Forecast, Waiting, time_left
 
@@ -173,3 +173,31 @@ def test_an_error_that_shrinks_evenly_tells_its_end() -> None:
         report_error(0.5, 0.25)  # of something else, nothing is foretold yet
         assert told._text == "looking: error 0.5, to be 0.25"
         assert told._left.seconds_left(10.0) is None
+
+
+def test_stages_have_their_place_in_the_line_and_give_it_back() -> None:
+    with Waiting(Console(file=io.StringIO()), "making it") as told:
+        told.tell("making it, as was said")
+        with stage("walls"):
+            assert told._text == "making it: walls"
+            report(1, 4, "parts")
+            assert told._text == "making it: walls: 1 of 4 parts"
+            counts = told._counts
+            with stage("doors"):
+                assert told._text == "making it: doors"
+                report(2, 4, "parts")  # others than before
+                assert told._counts is not counts
+            assert told._text == "making it: walls"
+            report_error(0.5, 0.25)
+            assert told._text == "making it: walls: error 0.5, to be 0.25"
+        assert told._text == "making it, as was said"
+    with stage("unheard"):
+        assert told._text == "making it, as was said"
+
+
+def test_compilation_is_told_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = io.StringIO()
+    with Waiting(Console(file=text, width=100), "solving"):
+        until(lambda: "solving, 0 s" in text.getvalue())
+        monkeypatch.setattr("planners.kernels.compiling.is_underway", lambda: True)
+        until(lambda: "solving, compiling kernels, 0 s" in text.getvalue())

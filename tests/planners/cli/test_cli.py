@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.metadata
+import io
 import json
 import math
 import os
@@ -15,6 +16,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -22,11 +24,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import aggmaze_command
 import planners
 from aggmaze import memory
 from aggmaze.env_settings import parse_setting
 from aggmaze.formats.storage import load_model, save_model
 from planners import cli
+from planners.cli import entry
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
@@ -763,7 +767,8 @@ def test_ctrl_c_while_the_command_is_imported(module: str) -> None:
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+    told = done.stderr.removeprefix("loading the command\n")  # on a slow machine
+    assert (done.returncode, done.stdout, told) == (130, "", "interrupted\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to ignore")
@@ -777,8 +782,56 @@ def test_who_ignores_ctrl_c_ignores_it_while_the_command_is_imported() -> None:
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    told = done.stderr.removeprefix("loading the command\n")
+    assert (done.returncode, told) == (0, "")
     assert done.stdout.startswith("aggmaze ")
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_loading_the_command_is_told_where_it_takes_long(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Err(io.StringIO):
+        def isatty(self) -> bool:
+            return terminal
+
+    told = Err()
+    monkeypatch.setattr("sys.stderr", told)
+    with aggmaze_command._Loading():  # nothing that is worth a word
+        pass
+    assert told.getvalue() == ""
+    monkeypatch.setattr(aggmaze_command, "_SAY_AFTER", 0.0)
+    monkeypatch.setattr(aggmaze_command, "_SAY_EVERY", 1e-3)
+    with aggmaze_command._Loading():
+        deadline = time.monotonic() + 60
+        while told.getvalue().count("loading the command") < 1 + terminal:
+            assert time.monotonic() < deadline
+            time.sleep(1e-3)
+    printed = told.getvalue()
+    assert printed.endswith("\r\x1b[K" if terminal else "loading the command\n")
+    assert printed.startswith("\rloading the command, 0 s" if terminal else "loading the command\n")
+
+
+def test_of_what_ctrl_c_left_half_made_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """LLVM's binding closes what was never made; what others cannot raise is told as ever."""
+
+    def unraisable(module: str, error: Exception) -> Any:
+        def close() -> None: ...
+
+        close.__module__ = module
+        return SimpleNamespace(
+            exc_type=type(error), exc_value=error, exc_traceback=None, err_msg=None, object=close
+        )
+
+    seen: list[Any] = []
+    error = AttributeError("'PassBuilder' object has no attribute '_as_parameter_'")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.__unraisablehook__", seen.append)
+        entry._raise_again(unraisable("llvmlite.binding.ffi", error))
+        assert not seen
+        entry._raise_again(unraisable("llvmlite.binding.ffi", ValueError()))
+        entry._raise_again(unraisable("elsewhere", error))
+    assert len(seen) == 2
 
 
 @pytest.mark.parametrize(

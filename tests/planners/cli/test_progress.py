@@ -13,6 +13,7 @@ from rich.console import Console
 
 import aggmaze  # noqa: F401
 import planners
+from aggmaze.progress import stage
 from planners import AverageCost, Discounted, FiniteHorizon, TotalCost
 from planners.cli.progress import Goal, ProgressLine
 from planners.record import Progress
@@ -91,3 +92,38 @@ def test_every_solve_can_be_watched(objective: Any) -> None:
     np.testing.assert_allclose(
         watched.values, planners.solve(env, objective=objective).values, rtol=1e-5
     )
+
+
+def test_a_solve_tells_what_it_does_before_and_after_its_iterations() -> None:
+    env = gym.make("TerrainMaze-v0", p=0.9)
+    line = ProgressLine(Console(file=io.StringIO()), "solving", Goal(Discounted(0.95)))
+    told: list[str] = []
+    tell = line.tell
+
+    def note(text: str, *more: Any) -> None:
+        told.append(text)
+        tell(text, *more)
+
+    line.tell = note  # type: ignore[method-assign]
+    with line:
+        result = planners.solve(env, gamma=0.95, callback=line.show)
+    assert told.index("solving: choosing a method") < told.index(
+        f"solving: preparing {result.method}"
+    )
+    assert "solving: first iteration, 400 states" in told
+    last = f"iteration {result.num_iterations}, {result.num_updates:,} updates, bound"
+    assert any(text.startswith(last) and text.endswith(": certifying") for text in told)
+    assert any(text.endswith(": reading off the policy") for text in told)
+
+
+def test_runs_of_a_comparison_are_told_by_their_number() -> None:
+    line = ProgressLine(Console(file=io.StringIO()), "solving")
+    with line:
+        line.begin("run 2, auto", Goal(Discounted(0.9)))
+        with stage("choosing a method"):
+            assert line._text == "run 2, auto: solving: choosing a method"
+        line.show(seen(3, bound=7.0))
+        with stage("again, to time it"):
+            assert line._text == "run 2, auto: iteration 3, bound 7: again, to time it"
+            line.begin("run 3, value_iteration", Goal(Discounted(0.9)))
+        assert line._text == "run 3, value_iteration: solving"

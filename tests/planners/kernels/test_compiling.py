@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from numba.core import event
 
 from planners.budget import Clock
 from planners.kernels import compiling, threads
@@ -95,11 +96,14 @@ def test_kernels_that_others_call_belong_to_the_same_stretch(
     clock: FakeTime, capsys: pytest.CaptureFixture[str]
 ) -> None:
     notice = compiling._Notice()
+    assert not notice.is_underway()
     notice.on_start(OURS)
     compile_for(notice, clock, 0.6)
+    assert notice.is_underway()
     compile_for(notice, clock, 0.6)
     assert announced(capsys) == 1
     notice.on_end(OURS)
+    assert not notice.is_underway()
     clock.pass_by(1.1)
     compile_for(notice, clock, 1.1)
     assert announced(capsys) == 1
@@ -199,3 +203,21 @@ def test_ctrl_c_within_numba_is_a_keyboard_interrupt() -> None:
             complain(times, ValueError())
     with pytest.raises(SystemError, match="mine"), compiling.interruptible():
         raise SystemError("mine")
+
+
+def test_ctrl_c_that_breaks_off_a_compilation_is_remembered_until_the_next() -> None:
+    """In the main thread, whose Ctrl-C it is; by numba's own events."""
+    data = {"dispatcher": OURS.data["dispatcher"]}
+    compiling.watch()
+    with pytest.raises(KeyboardInterrupt), event.trigger_event("numba:compile", data=data):
+        raise KeyboardInterrupt
+    assert not compiling.is_underway()
+    assert compiling.was_broken_off()
+    others: list[bool] = []
+    other = threading.Thread(target=lambda: others.append(compiling.was_broken_off()))
+    other.start()
+    other.join()
+    assert others == [False]
+    with pytest.raises(TypeError), event.trigger_event("numba:compile", data=data):
+        raise TypeError
+    assert not compiling.was_broken_off()
