@@ -22,6 +22,8 @@ LEAST_CHANCE = 0.05
 _MOST_ARROWS = 240
 # Columns of states are drawn as such if there are enough of them, and none is too high.
 _FEWEST_COLUMNS, _MOST_IN_COLUMN = 3, 9
+# Share of arrows within columns, where they lie upon each other.
+_MOST_WITHIN = 0.35
 _MOST_IN_A_ROW = 10
 # States spread over a strip this many times as long as wide are a line, which is folded.
 _LINE = 6.0
@@ -87,7 +89,12 @@ def graph_of(model: Model, *, dense: bool = False) -> Graph | None:
     columns = _columns_of(general)
     tallest = max(len(column) for column in columns)
     rows = 0
-    if len(columns) < _FEWEST_COLUMNS or tallest > _MOST_IN_COLUMN:
+    column = np.empty(count, dtype=np.int64)
+    for place, states in enumerate(columns):
+        column[states] = place
+    moving = state != following
+    within = (column[state] == column[following])[moving].sum() / max(1, moving.sum())
+    if len(columns) < _FEWEST_COLUMNS or tallest > _MOST_IN_COLUMN or within > _MOST_WITHIN:
         joined = np.zeros((count, count), dtype=bool)
         joined[state, following] = joined[following, state] = True
         right = np.asarray(general.terminal)[:count].astype(np.float64)
