@@ -156,7 +156,9 @@ class Painter:
         text, (left, top, right) = self._text, self._words_at
         head, room = round(1.35 * text), right - left
         title, subtitle, label = self._words
-        write(draw, (left, top), fitted(title, head, room), head, self.theme.ink)
+        # A long title is rather smaller than cut short.
+        size = next((k for k in range(head, text, -1) if width_of(title, k) <= room), text)
+        write(draw, (left, top + head - size), fitted(title, size, room), size, self.theme.ink)
         y = top + round(1.75 * text)
         for line in wrapped(subtitle, text, room, self._most_lines):
             write(draw, (left, y), line, text, self.theme.faint)
