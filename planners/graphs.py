@@ -22,7 +22,11 @@ LEAST_CHANCE = 0.05
 _MOST_ARROWS = 240
 # Columns of states are drawn as such if there are enough of them, and none is too high.
 _FEWEST_COLUMNS, _MOST_IN_COLUMN = 3, 9
+# Share of arrows within columns, where they lie upon each other.
+_MOST_WITHIN = 0.35
 _MOST_IN_A_ROW = 10
+# States spread over a strip this many times as long as wide are a line, which is folded.
+_LINE = 6.0
 # Width of a picture over its height, roughly.
 _ASPECT = 1.3
 _ROUNDS = 300
@@ -42,6 +46,8 @@ class Graph:
         What may happen: where, on which action, and what comes of it.
     chance : ndarray of float, shape (N,)
         How likely it is.
+    in_columns : bool
+        Whether each column is a step farther from the ends, which are on the right.
     """
 
     points: NDArray[np.float64]
@@ -49,9 +55,10 @@ class Graph:
     action: NDArray[np.int64]
     following: NDArray[np.int64]
     chance: NDArray[np.float64]
+    in_columns: bool
 
 
-def graph_of(model: Model) -> Graph | None:
+def graph_of(model: Model, *, dense: bool = False) -> Graph | None:
     """Return a small model as a graph; None where it has too many states or arrows to be read.
 
     States stand in columns by their steps to an end where that makes a good picture: the ends on
@@ -61,6 +68,8 @@ def graph_of(model: Model) -> Graph | None:
     Parameters
     ----------
     model : Model
+    dense : bool
+        Whether any number of arrows will do.
     """
     count = model.num_listed_states
     if count > MOST_NODES:
@@ -75,62 +84,56 @@ def graph_of(model: Model) -> Graph | None:
     shown &= general.action_mask[state, action]
     state, action, following = state[shown], action[shown], following[shown]
     pairs = int(general.action_mask[: general.num_states].sum())
-    if len(state) * count > _MOST_ARROWS * max(1, pairs):
+    if not dense and len(state) * count > _MOST_ARROWS * max(1, pairs):
         return None
-    columns, points = columns_of(general)
+    columns = _columns_of(general)
     tallest = max(len(column) for column in columns)
-    ends = bool(np.asarray(general.terminal).any())
-    if not ends or len(columns) < _FEWEST_COLUMNS or tallest > _MOST_IN_COLUMN:
+    rows = 0
+    column = np.empty(count, dtype=np.int64)
+    for place, states in enumerate(columns):
+        column[states] = place
+    moving = state != following
+    within = (column[state] == column[following])[moving].sum() / max(1, moving.sum())
+    if len(columns) < _FEWEST_COLUMNS or tallest > _MOST_IN_COLUMN or within > _MOST_WITHIN:
         joined = np.zeros((count, count), dtype=bool)
         joined[state, following] = joined[following, state] = True
         right = np.asarray(general.terminal)[:count].astype(np.float64)
         points = _spread_out(joined, right)
+        if np.ptp(points[:, 0]) > _LINE * np.ptp(points[:, 1]) and count > _MOST_IN_A_ROW:
+            line = np.argsort(-points[:, 0], kind="stable")
+            points = _folded([[state] for state in line.tolist()], count)[0]
     else:
-        points = _folded(columns, points)
-    return Graph(_parted(_unit(points)), state, action, following, transitions.data[shown])
+        points, rows = _folded(columns, count)
+    return Graph(
+        _parted(_unit(points)), state, action, following, transitions.data[shown], rows == 1
+    )
 
 
-def columns_of(model: Any) -> tuple[list[list[int]], NDArray[np.float64]]:
-    """Return the states by their steps to an end, and where each is drawn, shape (S, 2).
-
-    Those of a model without an end lie on a circle.
-
-    Parameters
-    ----------
-    model : Model
-    """
+def _columns_of(model: Any) -> list[list[int]]:
+    """Return the states by their steps to an end, the ends first; all in one without an end."""
     count = model.num_listed_states
     steps = steps_to_terminal(model)[:count].astype(np.int64)
     steps[steps < 0] = steps.max() + 1
-    distances = np.unique(steps)
-    columns = [np.flatnonzero(steps == distance).tolist() for distance in distances]
-    if len(columns) == 1:  # without an end: on a circle
-        angles = 2 * np.pi * np.arange(count) / count
-        ring = max(1.0, count / 6)
-        return [[state] for state in range(max(3, count // 3))], ring * np.column_stack(
-            [np.cos(angles), np.sin(angles)]
-        )
-    points = np.empty((count, 2))
-    for place, column in enumerate(columns):
-        for index, state in enumerate(column):
-            # Every second column lies a little higher, so that arrows pass between nodes.
-            height = (len(column) - 1) / 2 - index + 0.25 * (place % 2)
-            points[state] = (-place, height)
-    return columns, points
+    return [np.flatnonzero(steps == distance).tolist() for distance in np.unique(steps)]
 
 
-def _folded(columns: list[list[int]], points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the points of many low columns in several rows, to and fro, the ends below right."""
+def _folded(columns: list[list[int]], count: int) -> tuple[NDArray[np.float64], int]:
+    """Return columns as points, shape (S, 2), of many low ones in several rows; and how many rows.
+
+    The first column is on the right, of several rows the lowest, which go to and fro.
+    """
     tallest = max(len(column) for column in columns)
     rows = max(1, round(math.sqrt(len(columns) / (_ASPECT * (tallest + 1)))))
     rows = rows if len(columns) > _MOST_IN_A_ROW else 1
     each = math.ceil(len(columns) / rows)
-    folded = points.copy()
+    points = np.empty((count, 2))
     for place, column in enumerate(columns):
         row, along = divmod(place, each)
-        folded[column, 0] = -along if row % 2 == 0 else along - each + 1
-        folded[column, 1] += row * (tallest + 1)
-    return folded
+        points[column, 0] = -along if row % 2 == 0 else along - each + 1
+        # Every second column lies a little higher, so that arrows pass between nodes.
+        heights = (len(column) - 1) / 2 - np.arange(len(column)) + 0.25 * (place % 2)
+        points[column, 1] = heights + row * (tallest + 1)
+    return points, rows
 
 
 def _spread_out(joined: NDArray[np.bool_], right: NDArray[np.float64]) -> NDArray[np.float64]:

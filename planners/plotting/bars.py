@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggmaze.models.model import Model
-from planners.plotting.canvas import new_figure, set_title
-from planners.plotting.words import short
+from planners.plotting.canvas import figure_of, new_figure, norm_of, set_title, without_place
+from planners.plotting.words import fitted, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +31,7 @@ def draw_bars(
     title: str | None,
     label: str,
     colors: Any = _BARS,
+    scale: str = "linear",
 ) -> Axes:
     """Draw a bar for each state, in their order; of many states the range of neighbours.
 
@@ -46,14 +47,22 @@ def draw_bars(
     label : str
         What the values are.
     colors : colour, or one a state
+    scale : str
+        Of the heights: by their logarithm where it is "log".
+
+    Raises
+    ------
+    ValueError
+        If the scale is "log", and no value is above 0.
     """
     from matplotlib import rcParams
 
     count = len(values)
     if ax is None:
         ax = new_figure(min(12.0, max(4.6, 0.4 * count + 1.2)), 3.6).add_subplot()
-    finite = np.where(np.isfinite(values), values, np.nan)
-    kinds = {"without limit": np.isinf(values), "no number": np.isnan(values)}
+    norm_of(values, scale)  # which says what the scale cannot show
+    kinds = without_place(values, scale)
+    finite = np.where(np.logical_or.reduce(list(kinds.values())), np.nan, values)
     notes = [words for words, which in kinds.items() if which.any()]
     if notes:
         label = f"{label}\n(no bar: {' or '.join(notes)})"
@@ -74,12 +83,34 @@ def draw_bars(
             ax.bar_label(bars, labels=signs, padding=2, fontsize=8)
     else:
         ax.xaxis.set_major_formatter("{x:,.0f}")
-    ax.axhline(0.0, color=rcParams["axes.edgecolor"], linewidth=0.8)
+    if scale == "log":
+        ax.set_yscale("log")
+    else:
+        ax.axhline(0.0, color=rcParams["axes.edgecolor"], linewidth=0.8)
     ax.set_xlabel("state")
-    ax.set_ylabel(label)
+    room = ax.get_window_extent().height / figure_of(ax).dpi
+    ax.set_ylabel("\n".join(fitted(line, room) for line in label.split("\n")))
     ax.margins(x=0.01, y=0.14)
     set_title(ax, title)
     return ax
+
+
+def label_actions(ax: Axes, model: Model) -> None:
+    """Write the names of actions, or of very many some numbers, along the vertical axis.
+
+    Parameters
+    ----------
+    ax : Axes
+        With an action at each whole number.
+    model : Model
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    if model.num_actions > _MOST_TICKS:
+        ax.yaxis.set_major_locator(MaxNLocator(10, integer=True))
+        return
+    names: Any = model.action_names or range(model.num_actions)
+    ax.set_yticks(range(model.num_actions), [short(name) for name in names])
 
 
 def _draw_band(ax: Axes, values: NDArray[np.float64]) -> None:

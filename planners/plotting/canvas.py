@@ -225,6 +225,21 @@ def _rank_norm(finite: NDArray[np.float64]) -> Normalize:
     return RankNorm(float(knots[0]), float(knots[-1]))
 
 
+def without_place(numbers: NDArray[np.float64], scale: str) -> dict[str, NDArray[np.bool_]]:
+    """Return which numbers have no place along a scale, by the words that say why.
+
+    Parameters
+    ----------
+    numbers : ndarray of float
+    scale : str
+        One of `SCALES`.
+    """
+    kinds = {"without limit": np.isinf(numbers), "no number": np.isnan(numbers)}
+    if scale == "log":
+        kinds["0 or less"] = (numbers <= 0) & np.isfinite(numbers)
+    return kinds
+
+
 def placed(
     numbers: NDArray[np.float64], missing: NDArray[np.bool_], norm: Normalize, scale: str
 ) -> tuple[NDArray[np.float64], str, bool]:
@@ -249,11 +264,7 @@ def placed(
     """
     assert norm.vmin is not None
     assert norm.vmax is not None
-    kinds = {
-        "without limit": np.isinf(numbers),
-        "no number": np.isnan(numbers),
-        "0 or less": (numbers <= 0) & np.isfinite(numbers) if scale == "log" else False,
-    }
+    kinds = without_place(numbers, scale)
     found = {words: which & ~missing for words, which in kinds.items()}
     notes = [words for words, which in found.items() if which.any()]
     # Matplotlib would take them for missing, as walls are.
@@ -280,7 +291,7 @@ def add_colorbar(
     """
     figure: Any = axes[0].figure
     bar = figure.colorbar(mappable, ax=axes, shrink=0.85, extend=extend)
-    label_bar(bar, label)
+    label_bar(bar, label, zoomed=len(axes) == 1)
     norm = mappable.norm
     if scale == "rank" and type(norm).__name__ == "RankNorm":
         ticks = np.unique(norm.inverse(np.linspace(0.0, 1.0, 7)))
@@ -291,16 +302,18 @@ def add_colorbar(
     return bar
 
 
-def label_bar(bar: Any, label: str) -> None:
-    """Write beside a colour bar what it tells, as much larger as the figure is.
+def label_bar(bar: Any, label: str, *, zoomed: bool) -> None:
+    """Write beside a colour bar what it tells.
 
     Parameters
     ----------
     bar : matplotlib.colorbar.Colorbar
     label : str
+    zoomed : bool
+        Whether the words are as much larger as the figure is: not beside many small panels.
     """
     height = bar.ax.figure.figure.get_figheight()
-    size = 10 * max(1.0, height / 7)
+    size = 10 * max(1.0, height / 7) if zoomed else 10.0
     bar.set_label(fitted(label, 0.8 * height, size), fontsize=size)
     bar.ax.tick_params(labelsize=size)
 

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aggmaze.models.model import with_table
-from aggmaze.models.moves import MoveMDP
 from planners.adapters import as_model
-from planners.graphs import MOST_NODES, columns_of
+from planners.graphs import MOST_NODES, graph_of
 from planners.plotting.canvas import (
     INK_COLOR,
     PATH_COLOR,
@@ -19,7 +18,6 @@ from planners.plotting.canvas import (
     new_figure,
     norm_of,
     placed,
-    seamed,
     sequential,
     set_title,
 )
@@ -29,8 +27,13 @@ from planners.plotting.words import COST, RETURN, fitted, short
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Chances below this have no arrow.
+# Actions less likely than this are not the policy's.
 _LEAST_CHANCE = 0.02
+# Sides of a figure in inches, and the distance of close states there in points.
+_SMALLEST, _LARGEST = (5.4, 4.0), (12.0, 9.0)
+_APART = 34.0
+# Diameters of discs in points, and their share of the distance of the closest two.
+_SMALLEST_DISC, _LARGEST_DISC, _SHARE = 7.0, 36.0, 0.58
 # Of what a policy leaves out: seen on white and on black.
 _OTHER_ARROWS = "#8a9099"
 
@@ -45,7 +48,10 @@ def plot_graph(
     label: str | None = None,
     returns: bool = False,
 ) -> Axes:
-    """Draw a small model as a graph: states in columns by their steps to an end, coloured by value.
+    """Draw a small model as a graph: states as discs, coloured by value, and arrows.
+
+    States stand in columns by their steps to an end where that makes a good picture; others lie
+    about as far from each other as there are steps between them.
 
     Grey arrows are what can happen, red ones what the policy makes happen, wider the likelier it
     is.
@@ -89,23 +95,20 @@ def plot_graph(
     chances = np.zeros((count, model.num_actions))
     if policy is not None:
         chances = _chances(as_policy(policy, count, model.num_actions), model.num_actions)
+    graph = graph_of(model, dense=True)
+    assert graph is not None
+    points = graph.points
     ax = one_axes(ax)
-    columns, points = columns_of(model)
     if ax is None:
-        tallest = 4 if len(columns) < 2 else max(len(column) for column in columns)
-        size = (max(5.4, 1.25 * len(columns) + 1.8), max(3.0, 0.75 * tallest + 1.0))
-        ax = new_figure(*size).add_subplot()
-    general = model.to_tabular() if isinstance(model, MoveMDP) else model
-    transitions = general.transitions.tocoo()
-    state, action = np.divmod(transitions.row, general.num_actions)
-    usual = (state != transitions.col) & (state < count) & (transitions.col < count)
-    # What hardly ever happens would be most of the picture.
-    usual &= ~np.asarray(model.terminal)[state] & (transitions.data >= _LEAST_CHANCE)
-    taken = chances[np.minimum(state, count - 1), action]
+        ax = new_figure(*_size_for(points)).add_subplot()
+    ax.set(xlim=(-0.12, 1.12), ylim=(-0.14, 1.14), xticks=[], yticks=[])
+    disc = _disc_in(ax, points)
+    usual = graph.state != graph.following
+    taken = chances[graph.state, graph.action]
     chosen = usual & (taken >= _LEAST_CHANCE)
-    likely = transitions.data * np.where(chosen, taken, 1.0)
+    likely = graph.chance * np.where(chosen, taken, 1.0)
     for which, color, order in ((usual & ~chosen, _OTHER_ARROWS, 1), (chosen, PATH_COLOR, 2)):
-        pairs = np.stack([state[which], transitions.col[which]], axis=1)
+        pairs = np.stack([graph.state[which], graph.following[which]], axis=1)
         for (here, there), weight in zip(pairs.tolist(), likely[which], strict=True):
             ax.annotate(
                 "",
@@ -113,11 +116,12 @@ def plot_graph(
                 points[here],
                 arrowprops={
                     "arrowstyle": "-|>",
+                    "mutation_scale": float(np.clip(0.5 * disc, 5, 10)),
                     "color": color,
                     "alpha": 1.0 if order == 2 else 0.5,
                     "linewidth": 0.6 + 1.6 * float(weight),
-                    "shrinkA": 11,
-                    "shrinkB": 11,
+                    "shrinkA": 0.6 * disc,
+                    "shrinkB": 0.6 * disc,
                     "connectionstyle": "arc3,rad=0.18",
                 },
                 zorder=order,
@@ -130,33 +134,54 @@ def plot_graph(
         c=laid,
         cmap=sequential(low_is_light=not returns),
         norm=norm,
-        s=340,
+        s=disc**2,
         edgecolors=[rcParams["axes.edgecolor"]] * count,
         linewidths=np.where(np.asarray(model.terminal)[:count], 2.4, 0.8).tolist(),
         zorder=3,
     )
-    names: Any = model.state_names or range(count)
-    for (x, y), name in zip(points.tolist(), names, strict=True):
+    names = [short(name) for name in model.state_names or range(count)]
+    longest = max(len(name) for name in names)
+    light = nodes.to_rgba(laid)[:, :3] @ [0.299, 0.587, 0.114] > 0.45
+    for (x, y), name, dark in zip(points.tolist(), names, light.tolist(), strict=True):
         ax.text(
             x,
             y,
-            short(name),
+            name,
             ha="center",
             va="center",
-            fontsize=7,
-            color=INK_COLOR,
-            path_effects=seamed(1.6, opacity=0.7),
+            fontsize=float(np.clip(1.5 * disc / max(2, longest), 7, 11)),
+            color=INK_COLOR if dark else "white",
             zorder=4,
         )
-    ax.set(xticks=[], yticks=[])
-    # Arrows between nodes above each other bend to the sides.
-    ax.margins(0.12 if len(columns) > 2 else 0.35, 0.12)
     if np.asarray(model.terminal).any():
-        words = "ends, with a thick edge, on the right; each column a step farther away"
+        words = "ends have a thick edge"
+        if graph.in_columns:
+            words = "ends, with a thick edge, on the right; each column a step farther away"
         ax.set_xlabel(fitted(words, ax.get_window_extent().width / figure_of(ax).dpi))
     add_colorbar(nodes, [ax], f"{label}{note}", scale="linear")
     set_title(ax, title)
     return ax
+
+
+def _size_for(points: NDArray[np.float64]) -> tuple[float, float]:
+    """Return width and height of a figure in which discs and their arrows can be told apart."""
+    scale = _APART / max(1e-3, _closest(points, np.array(_LARGEST) * 72 / 1.4))
+    width, height = np.clip(np.array(_LARGEST) * scale, _SMALLEST, _LARGEST).tolist()
+    return width, height
+
+
+def _disc_in(ax: Axes, points: NDArray[np.float64]) -> float:
+    """Return the diameter of discs in points, of 1/72 inch."""
+    box = ax.get_window_extent()
+    sides = 72 / figure_of(ax).dpi * np.array([box.width, box.height]) / [1.24, 1.28]
+    return float(np.clip(_SHARE * _closest(points, sides), _SMALLEST_DISC, _LARGEST_DISC))
+
+
+def _closest(points: NDArray[np.float64], sides: NDArray[np.float64]) -> float:
+    """Return the distance of the closest two points of the unit square, stretched to sides."""
+    apart = np.linalg.norm((points[:, np.newaxis] - points) * sides, axis=-1)
+    np.fill_diagonal(apart, np.inf)
+    return min(float(apart.min()), float(sides.min()))
 
 
 def _chances(policy: NDArray[Any], num_actions: int) -> NDArray[np.float64]:

@@ -12,13 +12,13 @@ from aggmaze.rendering.planes import GROUNDS
 from planners.boards import Plane
 from planners.plotting.canvas import (
     CONTOUR_COLOR,
-    GOAL_COLOR,
     INK_COLOR,
     WALL_COLOR,
     add_lines,
     seamed,
 )
 from planners.plotting.edges import sides
+from planners.plotting.marks import draw_goals
 from planners.plotting.panels import MOST_LINED, Panels
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 # Below this many cells a side, and across walls, contour lines say nothing.
 _FEWEST_CONTOURED = 8
 _MOST_SIGNED = 60
-_STAR: dict[str, Any] = {"marker": "*", "color": GOAL_COLOR, "markeredgecolor": INK_COLOR}
 
 
 def draw_layout(panels: Panels, *, contours: bool = True) -> None:
@@ -98,21 +97,8 @@ def _draw_lines(panels: Panels, axes: Axes, plane: Plane) -> None:
 
 
 def _draw_star(panels: Panels, axes: Axes, x: ArrayLike, y: ArrayLike) -> None:
-    """Draw what marks a goal, or goals, with a dark edge and a light seam, as windows do."""
-    size = panels.zoom * float(np.clip(1.1 * panels.points_per_cell(), 11, 17))
-    if len(panels.planes) > 1:
-        size = min(size, 11)
-    axes.plot(
-        x,
-        y,
-        **_STAR,
-        markersize=size,
-        markeredgewidth=1.1 * panels.zoom,
-        linestyle="none",
-        zorder=6,
-        clip_on=False,
-        path_effects=seamed(2.6 * panels.zoom),
-    )
+    most = 11.0 if len(panels.planes) > 1 else np.inf
+    draw_goals(axes, x, y, panels.points_per_cell(), zoom=panels.zoom, most=most)
 
 
 def _draw_signs(panels: Panels, axes: Axes, plane: Plane) -> None:

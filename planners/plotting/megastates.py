@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _MOST_BINS, _MOST_ENDS = 128, 14
 # Of the length of a colour bar: nearer to each other, two numbers would overlap.
 _LEAST_ROOM = 0.035
+# Points from a line of words to the next.
+_LINE = 13.0
 
 
 def plot_megastates(
@@ -141,13 +143,14 @@ def plot_megastates(
             spacing="proportional",
             drawedges=len(names) <= 60,
         )
-        label_bar(bar, what)
+        label_bar(bar, what, zoomed=len(panels.axes) == 1)
         bar.minorticks_off()
         if bar.dividers is not None:
             bar.dividers.set(color="white", linewidth=0.8)
         if values is not None:
             if len(names) <= _MOST_ENDS:
-                ends = _apart(edges)
+                points = 72 / panels.figure.dpi * bar.ax.get_window_extent().height
+                ends = _apart(edges, max(_LEAST_ROOM, _LINE / points))
                 bar.set_ticks(ends, labels=[in_digits(end) for end in ends])
             else:
                 from matplotlib.ticker import MaxNLocator
@@ -173,9 +176,9 @@ def _edges(centres: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([[first], middle, [last]])
 
 
-def _apart(edges: NDArray[np.float64]) -> NDArray[np.float64]:
+def _apart(edges: NDArray[np.float64], share: float) -> NDArray[np.float64]:
     """Return the ends of bins between which a number has room, the first and the last for sure."""
-    room = _LEAST_ROOM * (edges[-1] - edges[0])
+    room = share * (edges[-1] - edges[0])
     kept = [edges[0]]
     for edge in edges[1:-1]:
         if edge - kept[-1] >= room and edges[-1] - edge >= room:

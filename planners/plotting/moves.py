@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planners.boards import Plane
-from planners.plotting.canvas import AGENT_COLOR, PATH_COLOR, WALL_COLOR, seamed
+from planners.plotting.canvas import PATH_COLOR, WALL_COLOR, seamed
+from planners.plotting.marks import draw_start
 from planners.plotting.panels import MOST_ARROWS, Panels
 
 if TYPE_CHECKING:
@@ -139,14 +140,5 @@ def draw_path(
         )
         axes.plot(*flat.T, "-", color=color, linewidth=width, zorder=3.1, label=label, **style)
         if here[0]:
-            axes.plot(
-                *flat[0],
-                "o",
-                color=AGENT_COLOR,
-                markeredgecolor="white",
-                markeredgewidth=1.3,
-                markersize=panels.zoom * float(np.clip(0.7 * cell, 8, 13)),
-                zorder=6,
-                clip_on=False,
-            )
+            draw_start(axes, float(flat[0, 0]), float(flat[0, 1]), cell, zoom=panels.zoom)
     return seen

@@ -83,7 +83,7 @@ def plot_occupancy(
     what = label or f"expected visits an episode{', discounted' if discounted else ''}"
     board = board_of(source)
     if board is None:
-        return draw_bars(model, visits, None, one_axes(ax), title, what)
+        return draw_bars(model, visits, None, one_axes(ax), title, what, scale=scale or "linear")
     # Less would take most of the scale.
     seen = visits > _LEAST_SEEN * largest
     if scale is None:

@@ -103,6 +103,8 @@ def plot_result(
     if source is None:
         raise TypeError(f"what={what!r} needs the environment or the model that was solved")
     if is_by_rows(source) and isinstance(getattr(source, "grid", None), Grid):
+        first = getattr(source, "start", None) if start is None else start
+        options = {"goal": getattr(source, "goal", None), "start": first, **options}
         return plot_thinned(result, source.grid, what or "values", title=title, **options)
     board = board_of(source)
     layout = isinstance(source, Layout)

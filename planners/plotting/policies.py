@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planners.boards import Board, board_of, model_of, planes_of
+from planners.plotting.bars import label_actions
 from planners.plotting.canvas import (
     CURVES,
     PATH_COLOR,
@@ -23,7 +24,6 @@ from planners.plotting.given import as_policy, likeliest, one_axes, path_of_boar
 from planners.plotting.layouts import draw_layout
 from planners.plotting.moves import draw_arrows, draw_path
 from planners.plotting.panels import MOST_ARROWS, Panels
-from planners.plotting.words import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,12 +75,14 @@ def plot_policy(
             raise ValueError("a path is drawn on a map, and the states of this model are on none")
         one = one_axes(ax)
         if one is None:
-            one = new_figure(min(12.0, max(4.0, 0.3 * len(actions) + 2)), 2.8).add_subplot()
+            height = min(9.0, max(2.8, 0.2 * model.num_actions + 1.2))
+            width = min(12.0, max(4.0, 0.3 * len(actions) + 2))
+            one = new_figure(width, height).add_subplot()
         one.plot(actions, "o" if len(actions) <= _MOST_DISCS else ",", color=CURVES[0])
-        names: Any = model.action_names or range(model.num_actions)
-        one.set_yticks(range(model.num_actions), [short(name) for name in names])
-        one.set(xlabel="state", ylabel="action")
-        one.margins(y=0.15)
+        label_actions(one, model)
+        # Those too that are never taken.
+        pad = 0.5 + 0.02 * model.num_actions
+        one.set(xlabel="state", ylabel="action", ylim=(-pad, model.num_actions - 1 + pad))
         set_title(one, title)
         return one
     chosen = as_policy(policy, board.num_states, len(board.action_names))

@@ -12,6 +12,7 @@ from aggmaze.checks import check_choice
 from aggmaze.layouts.layout import Layout
 from aggmaze.models.model import Model
 from planners.boards import Board, Plane, board_of, model_of, planes_of
+from planners.plotting.bars import label_actions
 from planners.plotting.canvas import (
     SCALES,
     add_colorbar,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 # Where more gaps than this share lie in the lowest tenth, a linear scale is all one colour.
 _MOST_LOW = 0.75
+_NOT_THERE = " (dark: not available)"
 
 
 def plot_q_values(
@@ -90,6 +92,7 @@ def plot_q_values(
     cmap = sequential(low_is_light=not returns)
     if board is None:
         assert model is not None
+        label += _NOT_THERE if np.isnan(table).any() else ""
         return _draw_table(model, table, one_axes(ax), title, label, cmap, norm, scale)
     names = board.action_names
     cut = planes_of(board, along=(), through=through)
@@ -99,6 +102,8 @@ def plot_q_values(
         mappable = _draw_triangles(panels, table, triangles, cmap, norm)
         draw_layout(panels, contours=False)
     else:
+        acting = board.acting()
+        label += _NOT_THERE if np.isnan(board.lay(table)[acting]).any() else ""
         planes = [
             Plane(cut[0].axes, cut[0].through, names[action] or f"action {action}")
             for action in range(known)
@@ -171,11 +176,13 @@ def _draw_table(
 ) -> Axes:
     count, actions = table.shape
     if ax is None:
-        size = (min(12.0, max(4.0, 0.3 * count + 2.0)), max(2.2, 0.4 * actions + 1.4))
+        size = (
+            min(12.0, max(4.0, 0.3 * count + 2.0)),
+            min(9.0, max(2.2, 0.4 * actions + 1.4)),
+        )
         ax = new_figure(*size).add_subplot()
     image = ax.imshow(table.T, cmap=cmap, norm=norm, aspect="auto", interpolation="nearest")
-    names: Any = model.action_names or range(actions)
-    ax.set_yticks(range(actions), [short(name) for name in names])
+    label_actions(ax, model)
     if count <= MOST_ARROWS and model.state_names:
         ax.set_xticks(range(count), [short(n) for n in model.state_names], rotation=45, ha="right")
     ax.set(xlabel="state", ylabel="action")

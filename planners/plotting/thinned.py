@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from aggmaze.checks import check_choice
 from aggmaze.grid import Grid
 from planners.boards import Board, board_of_grid
+from planners.plotting.marks import draw_goals, draw_start
 from planners.plotting.policies import plot_policy
 from planners.plotting.values import plot_values
 from planners.result import SolveResult
@@ -32,6 +33,8 @@ def plot_thinned(
     grid: Grid,
     what: str = "values",
     *,
+    goal: int | None = None,
+    start: int | None = None,
     title: str | None = None,
     **options: Any,
 ) -> Any:
@@ -49,6 +52,8 @@ def plot_thinned(
     grid : Grid
         Of the maze.
     what : {"values", "policy"}
+    goal, start : int, optional
+        States that are marked, where they lie in the plane.
     title : str, optional
     **options
         As for `plot_values` and `plot_policy`: ``ax``, ``label``, ``scale``, ``returns``,
@@ -71,7 +76,13 @@ def plot_thinned(
     if max(steps) > 1:
         title = words if title is None else f"{title}\n{words}"
     draw: Callable[..., Any] = plot_policy if what == "policy" else plot_values
-    return draw(board, array.reshape(-1), title=title, **options)
+    axes = draw(board, array.reshape(-1), title=title, **options)
+    for state, mark in ((goal, draw_goals), (start, draw_start)):
+        if state is not None and not grid.coords(state)[2:].any():
+            at = np.zeros(2)
+            at[: len(steps)] = (grid.coords(state)[: len(steps)] + 0.5) / steps - 0.5
+            mark(axes, float(at[0]), float(at[1]), cell=0.0)
+    return axes
 
 
 def _board(grid: Grid, steps: tuple[int, ...]) -> Board:

@@ -127,10 +127,8 @@ def plot_values(
         if scale == "distance":
             raise ValueError("scale='distance' is for states that are on a map, and these are not")
         one = one_axes(ax)
-        drawn = draw_bars(model, -array if returns else array, signs, one, title, label)
-        if scale == "log":
-            drawn.set_yscale("log")
-        return drawn
+        array = -array if returns else array
+        return draw_bars(model, array, signs, one, title, label, scale=scale)
     what = "a position" if isinstance(source, Layout) else "a state"
     array = as_values("values", values, board.num_states, what)
     actions = None

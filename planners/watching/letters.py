@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from PIL import Image, ImageDraw, ImageFont
@@ -66,6 +67,14 @@ def fitted(text: str, size: int, room: float) -> str:
     while text and width_of(f"{text}…", size) > room:
         text = text[:-1]
     return f"{text}…" if text else ""
+
+
+def first_fitted(texts: Sequence[str], size: int, room: float) -> str:
+    """Return the first text that fits into so many pixels, or the last, cut short."""
+    for text in texts[:-1]:
+        if width_of(text, size) <= room:
+            return text
+    return fitted(texts[-1], size, room)
 
 
 def wrapped(text: str, size: int, room: float, most: int) -> list[str]:

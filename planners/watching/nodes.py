@@ -20,6 +20,8 @@ _SMOOTHER = 2
 _SMALLEST, _LARGEST, _SHARE = 5.0, 26.0, 0.31
 # How far an arrow bends, as a share of its length: there and back are two.
 _BEND = 0.12
+# Letters in discs, in pixels.
+_SMALLEST_LETTERS, _LARGEST_LETTERS = 9, 18
 _PIECES = 12
 
 
@@ -45,6 +47,13 @@ class Nodes:
         self._points = pad + points * (room - 2 * pad)
         apart = np.linalg.norm(self._points[:, np.newaxis] - self._points, axis=-1)
         np.fill_diagonal(apart, np.inf)
+        # Where each has most room beside it: away from the others, most of all the closest.
+        away = self._points[:, np.newaxis] - self._points
+        away = (away / apart[..., np.newaxis] ** 3).sum(axis=1)
+        lengths = np.linalg.norm(away, axis=1, keepdims=True)
+        self._outwards = np.where(
+            lengths > 0, away / np.where(lengths > 0, lengths, 1), [0.0, -1.0]
+        )
         closest = float(apart.min(initial=4 * _LARGEST))
         #: Of a disc, in pixels.
         self.radius = min(_LARGEST, max(_SMALLEST, _SHARE * closest))
@@ -152,10 +161,8 @@ class Nodes:
         draw.polygon([tuple(corner) for corner in np.array(corners).tolist()], fill=color)
 
     def _draw_loop(self, draw: ImageDraw.ImageDraw, state: int, color: Color, width: float) -> None:
-        """Draw that a state may stay: a circle at its side that looks outwards."""
-        point = self._points[state]
-        out = point - np.array(self.size) / 2
-        out = out / math.hypot(*out) if math.hypot(*out) > 1 else np.array([0.0, -1.0])
+        """Draw that a state may stay: a circle at the side where there is most room."""
+        point, out = self._points[state], self._outwards[state]
         x, y = (point + 1.35 * self.radius * out) * _SMOOTHER
         size = 0.75 * self.radius * _SMOOTHER
         draw.ellipse([x - size, y - size, x + size, y + size], outline=color, width=round(width))
@@ -163,18 +170,26 @@ class Nodes:
     def _write_names(self, image: Image.Image, colors: NDArray[np.uint8]) -> None:
         """Write into each disc what its state is called; numbers, where names have no room."""
         draw = ImageDraw.Draw(image)
-        size = round(min(14.0, max(9.0, 0.72 * self.radius)))
-        room = 1.9 * self.radius - 2
-        numbers = [str(state) for state in range(self._scene.num_states)]
-        names = numbers if self._scene.names is None else [str(name) for name in self._scene.names]
-        if max(width_of(name, size) for name in names) > room:
-            names = numbers
-        if max(width_of(name, size) for name in names) > room:
+        names = [str(state) for state in range(self._scene.num_states)]
+        size = self._letters(names)
+        if self._scene.names is not None:
+            own = [str(name) for name in self._scene.names]
+            if self._letters(own):
+                names, size = own, self._letters(own)
+        if not size:
             return
         light = colors.astype(np.float64) @ [0.299, 0.587, 0.114] > 115
         for name, (x, y), dark in zip(names, self._points.tolist(), light, strict=True):
             color = (20, 24, 32) if dark else (255, 255, 255)
             write(draw, (x - width_of(name, size) / 2, y - 0.62 * size), name, size, color)
+
+    def _letters(self, names: list[str]) -> int:
+        """Return the size of the letters in which all names fit into discs; 0 for none."""
+        for size in range(_LARGEST_LETTERS, _SMALLEST_LETTERS - 1, -1):
+            widest = max(width_of(name, size) for name in names)
+            if math.hypot(widest, 0.75 * size) <= 2 * self.radius - 3:
+                return size
+        return 0
 
 
 def _disc(draw: ImageDraw.ImageDraw, x: float, y: float, radius: float, color: Color) -> None:

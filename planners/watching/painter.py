@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw
 from planners.watching.bars import Bars
 from planners.watching.curves import draw_curves
 from planners.watching.film import Frame, Point
-from planners.watching.letters import fitted, short, width_of, wrapped, write
+from planners.watching.letters import first_fitted, fitted, short, width_of, wrapped, write
 from planners.watching.maps import Map, cell_size
 from planners.watching.nodes import Nodes
 from planners.watching.scenes import Scene
@@ -53,15 +53,20 @@ def _room(scene: Scene, size: tuple[int, int]) -> tuple[int, int]:
         panel = max(round(0.34 * width), 190)
         room = width - panel - _EDGE - 2 * margin, height - 2 * _EDGE - below
     else:
-        words, panel = _head(size) + _scale_height(text), round(0.30 * height)
+        words, panel = _head(scene, size) + _scale_height(text), round(0.30 * height)
         room = width - 2 * margin, height - words - panel - 2 * margin
     return max(20, room[0]), max(20, room[1])
 
 
-def _head(size: tuple[int, int]) -> int:
+def _head(scene: Scene, size: tuple[int, int]) -> int:
     """Return where the map begins that has the words above it."""
     margin, text = _measures(size)
-    return round(3.4 * text) + margin
+    return round((2.1 + 1.3 * _lines_above(scene)) * text) + margin
+
+
+def _lines_above(scene: Scene) -> int:
+    """Return how many lines stand below a title above a map: slices take words of their own."""
+    return 2 if scene.caption else 1
 
 
 def _scale_height(text: int) -> int:
@@ -121,12 +126,12 @@ class Painter:
             left, right, bottom = _EDGE + map_width + margin, width - margin, height - margin
             self._words_at = left, margin, right
             # In a low picture the numbers come first.
-            self._most_lines = 3 if height > 20 * text else 1
+            self._most_lines = 4 if height > 20 * text else 1
         else:
-            self._place = margin + (room[0] - map_width) // 2, _head(size)
+            self._place = margin + (room[0] - map_width) // 2, _head(scene, size)
             left, right, bottom = margin, width - margin, height - margin
             self._words_at = margin, margin, width - margin
-            self._most_lines = 1
+            self._most_lines = _lines_above(scene)
         self._base, top = self._background()
         below = self._place[1] + map_height
         if self._beside:
@@ -151,7 +156,9 @@ class Painter:
         text, (left, top, right) = self._text, self._words_at
         head, room = round(1.35 * text), right - left
         title, subtitle, label = self._words
-        write(draw, (left, top), fitted(title, head, room), head, self.theme.ink)
+        # A long title is rather smaller than cut short.
+        size = next((k for k in range(head, text, -1) if width_of(title, k) <= room), text)
+        write(draw, (left, top + head - size), fitted(title, size, room), size, self.theme.ink)
         y = top + round(1.75 * text)
         for line in wrapped(subtitle, text, room, self._most_lines):
             write(draw, (left, y), line, text, self.theme.faint)
@@ -275,7 +282,7 @@ class Painter:
         if right - left < 60 or bottom - top < 40:
             return
         draw = ImageDraw.Draw(image)
-        columns = right - left if self._beside else round(0.42 * (right - left))
+        columns = right - left if self._beside else round(0.46 * (right - left))
         y = self._draw_phase(draw, frame, note, (left, top, left + columns))
         rows = [
             ("iteration", f"{frame.iteration:,}"),
@@ -314,14 +321,16 @@ class Painter:
         height = round(1.9 * text)
         if frame.num_megastates:
             many = "s" * (frame.num_megastates != 1)
-            words = f"aggregated: {frame.num_megastates:,} mega-state{many}"
-            ground = theme.aggregated
+            few = f"{frame.num_megastates:,} mega-state{many}"
+            words, ground = f"aggregated: {few}", theme.aggregated
         else:
-            words, ground = "global: all states", theme.line
+            words, few, ground = "global: all states", "all states", theme.line
+        choice = [words, few]
         if note:
-            words = f"{note}  ·  {words}"
+            # The ground says the phase too.
+            choice = [f"{note}  ·  {words}", f"{note}  ·  {few}", f"{note} · {few}"]
         draw.rounded_rectangle([left, top, right, top + height], height // 3, fill=ground)
-        words = fitted(words, text, right - left - text)
+        words = first_fitted(choice, text, right - left - text)
         write(draw, (left + text // 2, top + round(0.36 * text)), words, text, theme.ink)
         return top + height + round(0.7 * text)
 

@@ -102,7 +102,8 @@ class Scene:
         """What has to be said of a picture of slices; empty for others."""
         if not self.sliced:
             return ""
-        which = ", ".join(self.sliced)
+        # Units are long, and say nothing where there are no numbers.
+        which = ", ".join(name.partition(" (")[0] for name in self.sliced)
         if which[0].isdigit():
             which = f"ax{'i' if len(self.sliced) == 1 else 'e'}s {which}"
         return f"slices along {which}, in reading order"

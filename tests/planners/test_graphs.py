@@ -79,3 +79,32 @@ def test_what_cannot_be_read_is_no_graph() -> None:
     everywhere = np.full((30, 1, 30), 1 / 10)
     everywhere[:, :, 10:] = 0.0
     assert graph_of(TabularMDP.from_matrices(everywhere, costs=np.ones((30, 1)))) is None
+
+
+def test_a_line_without_an_end_is_folded_in_its_order() -> None:
+    P = np.zeros((40, 1, 40))
+    for state in range(40):
+        P[state, 0, min(39, state + 1)] += 0.5
+        P[state, 0, max(0, state - 1)] += 0.5
+    points = drawn(TabularMDP.from_matrices(P, costs=np.ones((40, 1)))).points
+    rows = np.unique(np.round(points[:, 1] * 3).astype(int))
+    assert len(rows) == 4
+    # Neighbours on the line are neighbours in the picture: no step is longer than between rows.
+    steps = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    assert steps.max() < 0.4
+
+
+def test_a_graph_with_too_many_arrows_is_drawn_on_request() -> None:
+    everywhere = TabularMDP.from_matrices(np.full((30, 1, 30), 1 / 30), costs=np.ones((30, 1)))
+    few = TabularMDP.from_matrices(np.full((10, 1, 10), 1 / 10), costs=np.ones((10, 1)))
+    for model, count in ((few, 100), (everywhere, 0)):  # 1/30 is no arrow at all
+        graph = graph_of(model, dense=True)
+        assert graph is not None
+        assert len(graph.state) == count
+    ten = np.zeros((30, 1, 30))
+    ten[:, :, :10] = 1 / 10
+    model = TabularMDP.from_matrices(ten, costs=np.ones((30, 1)))
+    assert graph_of(model) is None
+    graph = graph_of(model, dense=True)
+    assert graph is not None
+    assert len(graph.state) == 300

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from aggmaze.grid import Grid
 from aggmaze.layouts.layout import Layout, open_passages
 from aggmaze.rendering import text
+from tests.aggmaze.rendering.frames import make
 
 
 def random_maze(shape: tuple[int, ...], seed: int = 0) -> Layout:
@@ -164,3 +165,25 @@ def test_no_line_ends_in_white_space() -> None:
 def test_states_outside_the_grid_are_refused(state: int) -> None:
     with pytest.raises(ValueError, match=r"is not in \[0, 12\)"):
         text(random_maze((4, 3)), state)
+
+
+class TestText:
+    def test_cells(self) -> None:
+        env = make(shape=(3, 2), mode="ansi")
+        env.set_overlay(
+            values=[0, 1, 2, 3, 4, 5], policy=[0, 1, 2, 3, 0, 0], labels=[0, 1, 25, 26, 35, 36]
+        )
+        text = "".join(env.render().split("\n")[1:4:2])
+        cells = [text[place : place + 3] for place in (1, 5, 9, 14, 18, 22)]
+        # Top row first; states (0, 1), (1, 1), (2, 1) and then (0, 0), (1, 0), (2, 0).
+        assert cells == ["b>2", "0^6", "aA9", "aG0", "zv4", "9<8"]
+        assert "6 mega-states" in env.render()
+        assert "0 from 0, 9 to 5" in env.render()
+
+    def test_the_path(self) -> None:
+        env = make("TerrainMaze-v0", shape=(3, 2), mode="ansi")
+        env.set_overlay(path=[5, 4, 2])
+        lines = env.render().split("\n")
+        assert lines[3][2::4][2] == "o"
+        assert lines[1][2::4][1].isdigit(), "not of the path"
+        assert lines[-1] == "o: path"

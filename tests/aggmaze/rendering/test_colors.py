@@ -9,12 +9,15 @@ from aggmaze.rendering.colors import (
     AGENT,
     FLOOR,
     GOAL,
+    INK,
     PATH,
     RELIEF,
     VALUES,
+    WHITE,
     hex_color,
     megastate_shares,
 )
+from tests.aggmaze.rendering.frames import luminance
 
 
 class TestMegastateShares:
@@ -50,3 +53,18 @@ def test_what_is_laid_over_a_scale_has_none_of_its_colours(mark: tuple[int, int,
 
 def test_hexadecimal() -> None:
     assert hex_color((0, 10, 255)) == "#000aff"
+
+
+class TestColours:
+    @pytest.mark.parametrize("scale", [VALUES, RELIEF])
+    def test_what_is_more_is_darker(self, scale: tuple[tuple[int, int, int], ...]) -> None:
+        levels = [luminance(color) for color in scale]
+        assert levels == sorted(levels, reverse=True)
+
+    def test_arrows_can_be_seen_on_every_colour(self) -> None:
+        for color in (*VALUES, *RELIEF, FLOOR):
+            contrasts = [
+                (max(a, b) + 0.05) / (min(a, b) + 0.05)
+                for a, b in ((luminance(color), luminance(of)) for of in (INK, WHITE))
+            ]
+            assert max(contrasts) > 4, "the arrow or its seam"

@@ -99,6 +99,28 @@ class TestWindow:
         np.testing.assert_array_equal(first[:300], window.pixels()[:300])
         assert not np.array_equal(first, window.pixels())
 
+    @pytest.mark.parametrize("users", [None, "1"])
+    @pytest.mark.parametrize("driver", ["x11", "dummy"])
+    def test_pictures_reach_x11_without_opengl(
+        self, driver: str, users: str | None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        name, hints = "SDL_FRAMEBUFFER_ACCELERATION", []
+        monkeypatch.delenv(name, raising=False)
+        if users is not None:
+            monkeypatch.setenv(name, users)
+
+        class Spy(pygame.Window):
+            def get_surface(self) -> pygame.Surface:
+                hints.append(os.environ.get(name))
+                return super().get_surface()
+
+        monkeypatch.setattr(pygame, "Window", Spy)
+        monkeypatch.setattr(pygame.display, "get_driver", lambda: driver)
+        Window("a", 60).show(lambda area: checkered(200, 300))
+        # SDL reads it when a window is first drawn in; what the user says goes, and it stays.
+        assert hints[0] == (users or ("0" if driver == "x11" else None))
+        assert os.environ.get(name) == users
+
     def test_keys_go_to_the_window_that_has_them(self) -> None:
         first, second = Window("a", 60), Window("b", 60)
         for window in (first, second):

@@ -46,9 +46,16 @@ def test_what_is_on_the_page_has_the_colours_of_the_style(name: str) -> None:
             assert to_rgba(words.get_color()) == ink
     # What is on the map does not follow: dark words with a light seam.
     values, _, graph, _ = drawn
-    for words in (*values.texts, *[text for text in graph.texts if text.get_text()]):
+    for words in values.texts:
         assert np.mean(to_rgba(words.get_color())[:3]) < 0.3
         assert words.get_path_effects()
+    # Names are seen on their discs.
+    names = [text for text in graph.texts if text.get_text()]
+    discs = graph.collections[0]
+    discs.update_scalarmappable()
+    for words, disc in zip(names, np.asarray(discs.get_facecolor()), strict=True):
+        light = [np.dot(color[:3], [0.3, 0.6, 0.1]) for color in (to_rgba(words.get_color()), disc)]
+        assert abs(light[0] - light[1]) > 0.3
     assert (values.get_xlabel().split(";")[0], values.get_ylabel()) == ("x (cells)", "y (cells)")
 
 

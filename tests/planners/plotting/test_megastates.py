@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -35,3 +37,16 @@ class TestMegastates:
     def test_refused(self) -> None:
         with pytest.raises(ValueError, match="labels must be 30 integers"):
             plot_megastates(MAZE, np.zeros(30))
+
+
+def test_numbers_beside_a_low_map_do_not_lie_upon_each_other() -> None:
+    env = gym.make("CliffWalking-v1")
+    values = np.arange(48.0)
+    figure = plot_megastates(env, np.arange(48) // 4, values).figure
+    figure.canvas.draw()
+    boxes = sorted(
+        word.get_window_extent().extents[[1, 3]].tolist()
+        for word in figure.axes[-1].get_yticklabels()
+    )
+    assert len(boxes) > 3
+    assert all(one[1] <= other[0] + 1 for one, other in itertools.pairwise(boxes))

@@ -132,4 +132,5 @@ def test_average_costs_are_biases_where_one_number_is_the_mean_of_all() -> None:
     axes = result.plot(model, "values")
     heights = [bar.get_height() for bar in axes.patches]
     np.testing.assert_allclose(heights, result.bias)
-    assert axes.get_ylabel().startswith("bias: cost beyond the mean of -4 a step")
+    words = " ".join(axes.get_ylabel().split())
+    assert words.startswith("bias: cost beyond the mean of -4 a step")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import gymnasium as gym
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.quiver import Quiver
 
+import aggmaze
 import planners
 from planners.plotting import (
     plot_path,
@@ -74,3 +76,17 @@ class TestPoliciesAndPaths:
             plot_path(MAZE, path)
         with pytest.raises(ValueError, match=r"policy must hold actions in \[0, 4\)"):
             plot_policy(MAZE, np.full(30, 4))
+
+
+@pytest.mark.parametrize("count", [3, 200])
+def test_all_actions_are_on_the_axis_also_those_never_taken(count: int) -> None:
+    P = np.full((4, count, 4), 0.25)
+    model = aggmaze.TabularMDP.from_matrices(P, costs=np.ones((4, count)))
+    axes = plot_policy(model, np.zeros(4, dtype=int))
+    low, high = axes.get_ylim()
+    assert low < 0
+    assert high > count - 1
+    axes.figure.canvas.draw()
+    labels = [word for word in axes.get_yticklabels() if low < word.get_position()[1] < high]
+    boxes = sorted(word.get_window_extent().extents[[1, 3]].tolist() for word in labels)
+    assert all(one[1] <= other[0] for one, other in itertools.pairwise(boxes))

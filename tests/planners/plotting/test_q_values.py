@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from planners.plotting import (
     plot_action_gaps,
     plot_q_values,
 )
-from tests.planners.plotting.runs import AGGREGATED, MAZE
+from tests.planners.plotting.runs import AGGREGATED, LINE, MAZE
 
 
 class TestQValues:
@@ -48,3 +50,14 @@ def test_gaps_of_which_most_are_small_have_a_scale_that_tells_them_apart() -> No
         for scale, image in shades.items()
     }
     assert spread[None] > 0.4 > 0.01 > spread["linear"]
+
+
+def test_what_is_not_available_is_said() -> None:
+    def label(Q: Any) -> str:
+        figure = plot_q_values(LINE, Q).figure
+        return str(figure.axes[-1].get_ylabel())
+
+    Q = np.arange(14.0).reshape(7, 2)
+    assert "not available" not in label(Q)
+    Q[3, 1] = np.inf
+    assert "(dark: not available)" in " ".join(label(Q).split())

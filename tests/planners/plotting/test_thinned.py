@@ -85,3 +85,24 @@ def test_what_there_is_no_map_of_is_refused(tmp_path: Path) -> None:
     other = aggmaze.model_by_rows("TerrainMaze-v0", shape=(12, 8), terrain="noise")
     with pytest.raises(ValueError, match="the result has shape"):
         result.plot(other)
+
+
+@pytest.mark.parametrize("what", ["values", "policy"])
+def test_goal_and_start_are_marked_where_they_are(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thinned, "MOST_SIDE", 10)
+    maze, result = solved((33, 21), tmp_path)
+    marks = {line.get_marker(): line for line in result.plot(maze, what).lines}
+    # In cells of blocks of four, of which the first has its middle at 1.5.
+    for marker, state in (("*", maze.goal), ("o", maze.start)):
+        place = (np.array(np.unravel_index(state, (33, 21))) - 1.5) / 4
+        np.testing.assert_allclose(np.ravel(marks[marker].get_data()), place)
+    assert (maze.goal, maze.start) == (0, 33 * 21 - 1)
+    marks = {line.get_marker(): line for line in result.plot(maze, what, start=8).lines}
+    np.testing.assert_allclose(np.ravel(marks["o"].get_data()), [-1.5 / 4, 6.5 / 4])
+
+
+def test_marks_out_of_the_plane_are_left_out(tmp_path: Path) -> None:
+    maze, result = solved((9, 8, 4), tmp_path)  # from the opposite corner
+    assert [line.get_marker() for line in result.plot(maze).lines] == ["*"]

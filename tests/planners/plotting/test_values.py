@@ -184,3 +184,24 @@ class TestValues:
     def test_refused(self, values: Any, policy: Any, message: str) -> None:
         with pytest.raises(ValueError, match=message):
             plot_values(corridor(None), values, policy)
+
+
+def test_bars_by_the_logarithm() -> None:
+    drawn = plot_values(LINE, np.array([0.0, 1.0, 10.0, -3.0, 2.0, np.inf, 5.0]), scale="log")
+    assert drawn.get_yscale() == "log"
+    heights = [bar.get_height() for bar in drawn.patches]
+    np.testing.assert_array_equal(heights, [np.nan, 1.0, 10.0, np.nan, 2.0, np.nan, 5.0])
+    words = " ".join(drawn.get_ylabel().split())
+    assert words.endswith("(no bar: without limit or 0 or less)")
+    for values in (np.zeros(7), -np.ones(7), np.full(7, np.nan)):
+        with pytest.raises(ValueError, match="'log' needs values above 0"):
+            plot_values(LINE, values, scale="log")
+
+
+def test_words_beside_bars_are_not_longer_than_these() -> None:
+    drawn = plot_values(LINE, np.arange(7.0), label="second-best less best " * 4)
+    figure = drawn.figure
+    figure.canvas.draw()
+    words = drawn.yaxis.label.get_window_extent()
+    assert words.height <= figure.bbox.height
+    assert words.y0 >= 0

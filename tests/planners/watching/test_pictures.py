@@ -9,17 +9,18 @@ import pytest
 from PIL import Image
 
 import planners
+import planners.watching.painter as painting
 from aggmaze.models.tabular import TabularMDP
 from aggmaze.rendering.colors import value_colors
 from planners import as_model
 from planners.watching.bars import Bars, axis_of, ticks
 from planners.watching.film import Film, Frame
-from planners.watching.letters import width_of, wrapped
+from planners.watching.letters import first_fitted, width_of, wrapped
 from planners.watching.maps import Map
 from planners.watching.movies import write_gif
 from planners.watching.nodes import Nodes
 from planners.watching.painter import Painter, Words, snug_size
-from planners.watching.run import Recorder
+from planners.watching.run import Recorder, words_of
 from planners.watching.scenes import scene_of
 from planners.watching.themes import DARK, GROUPS, LIGHT, THEMES, table_of_colors
 
@@ -121,6 +122,29 @@ def test_pictures_have_the_size_that_is_asked_for(size, env_id):
     painter = Painter(scene, Words("title", "subtitle"), size, LIGHT)
     for frame in film.frames[::4]:
         assert painter.paint(frame, film.points(), _NOWHERE).size == size
+
+
+@pytest.mark.parametrize("size", [(600, 360), (800, 460), (420, 560)])
+def test_no_word_of_slices_is_cut_short(size, monkeypatch):
+    """Sizes as windows of 600x420, 800x520 and a high one leave them."""
+    env = gym.make("NDMaze-v0", shape=(3, 3, 2, 2))
+    scene = scene_of(env, as_model(env))
+    written = []
+    monkeypatch.setattr(painting, "write", lambda *given: written.append(given[2]))
+    words = words_of(
+        "DiscretizedMountainCar-v0",
+        "adaptive_aggregation",
+        planners.Discounted(0.95),
+        0.057,
+        scene.caption,
+    )
+    painter = Painter(scene, words, size, LIGHT)
+    frame = _frame(np.arange(36.0), np.arange(36) // 9, megastates=193)
+    painter.paint(frame, [], _NOWHERE, note="paused")
+    assert "DiscretizedMountainCar-v0" in written
+    assert any("193 mega-states" in text and "paused" in text for text in written)
+    assert words.subtitle in " ".join(written)
+    assert not any("…" in text for text in written)
 
 
 @pytest.mark.parametrize("shape", [(20, 20), (50, 10), (10, 50), (300, 300)])
@@ -350,3 +374,29 @@ def test_words_are_broken_into_lines_that_fit(most):
     told = " ".join(lines).removesuffix("…")
     assert text.startswith(told)
     assert wrapped("short", 12, 200, most) == ["short"]
+
+
+def test_the_first_text_that_fits_is_taken():
+    texts = ["a long text of many words", "a shorter text", "short"]
+    for text in texts:
+        assert first_fitted(texts, 12, width_of(text, 12)) == text
+    cut = first_fitted(texts, 12, width_of("short", 12) - 1)
+    assert cut.endswith("…")
+    assert "short".startswith(cut[:-1])
+
+
+@pytest.mark.parametrize("size", [(490, 512), (870, 760)])
+def test_names_fill_their_discs_and_do_not_leave_them(size, monkeypatch):
+    rng = np.random.default_rng(0)
+    P = np.zeros((40, 1, 40))
+    for state in range(40):
+        P[state, 0, rng.choice(40, 2, replace=False)] = 0.5
+    model = TabularMDP.from_matrices(P, costs=np.ones((40, 1)))
+    written = []
+    monkeypatch.setattr("planners.watching.nodes.write", lambda *given: written.append(given[2:4]))
+    nodes = Nodes(scene_of(model, model), size, LIGHT)
+    nodes.paint(_frame(np.arange(40.0)), _NOWHERE)
+    assert [text for text, _ in written] == [str(state) for state in range(40)]
+    (letters,) = {letters for _, letters in written}
+    assert letters >= 11
+    assert max(width_of(str(state), letters) for state in range(40)) <= 2 * nodes.radius

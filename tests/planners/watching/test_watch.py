@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -279,6 +280,61 @@ def test_keys_pause_step_go_back_and_on(monkeypatch):
     assert states[10] == ("paused", None)
     assert [note[3] for note in notes[10:]] == [10.0, 20.0, 10.0, 5.0, math.inf]
     assert states[-1][0] in ("", "done")
+
+
+class _Clock:
+    """A clock that stands still but for sleeping, which may take longer than it should."""
+
+    def __init__(self):
+        self.now, self.oversleep = 0.0, 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds + self.oversleep
+        self.oversleep = 0.0
+
+
+def _begun(monkeypatch, taken, overslept=None):
+    """Return when a viewer begins to draw pictures, of a run that goes on.
+
+    Parameters
+    ----------
+    taken : list of float
+        What each picture takes.
+    overslept : dict
+        How much too long is slept after a picture.
+    """
+    clock, begun = _Clock(), []
+    monkeypatch.setattr(live, "time", clock)
+    window = SimpleNamespace(dismissed=False, pressed=list)
+
+    class Watched(live.Viewer):
+        def show(self):
+            place = len(begun)
+            begun.append(clock.now)
+            clock.now += taken[place]
+            clock.oversleep = (overslept or {}).get(place, 0.0)
+            window.dismissed = place + 1 == len(taken)
+
+    Watched(SimpleNamespace(is_running=True), None, None, None, "light", window).run()
+    return np.array(begun) * live.FRAMES_PER_SECOND
+
+
+def test_pictures_that_begin_late_do_not_put_off_the_ones_after(monkeypatch):
+    each = 1 / live.FRAMES_PER_SECOND
+    on_time = _begun(monkeypatch, [0.3 * each] * 7)
+    np.testing.assert_allclose(on_time, np.arange(7))
+    late = _begun(monkeypatch, [0.3 * each] * 7, {1: 0.9 * each, 3: 0.5 * each})
+    np.testing.assert_allclose(late, [0, 1, 2.6, 3, 4.2, 5, 6])
+
+
+def test_pictures_that_took_too_long_are_not_made_up_for(monkeypatch):
+    each = 1 / live.FRAMES_PER_SECOND
+    # The next one follows at once; those after it keep their distance, as many as were left out.
+    slow = _begun(monkeypatch, [0.3 * each, 100 * each] + [0.3 * each] * 4)
+    np.testing.assert_allclose(slow, [0, 1, 101, 102, 103, 104])
 
 
 def test_without_a_screen_the_error_says_what_to_do(monkeypatch):
