@@ -70,7 +70,17 @@ def fitted(text: str, size: int, room: float) -> str:
 
 
 def first_fitted(texts: Sequence[str], size: int, room: float) -> str:
-    """Return the first text that fits into so many pixels, or the last, cut short."""
+    """Return the first text that fits, or the last, cut short.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        The longest first.
+    size : int
+        Of the font.
+    room : float
+        Width of a line, in pixels.
+    """
     for text in texts[:-1]:
         if width_of(text, size) <= room:
             return text
