@@ -125,7 +125,7 @@ def watch_command(
             record=record,
             speed=speed,
             theme=theme,
-            title=env_id if is_model_file(env_id) else None,
+            title=Path(env_id).name if is_model_file(env_id) else None,
             size=_picture_size(size),
             frames=frames,
             tol=tol,
