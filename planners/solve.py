@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -192,7 +191,8 @@ def solve(
     UserWarning
         If a checkpoint could not be written; the one before stays, and the run goes on.
     """
-    with _all_or_none(engine):
+
+    def answered() -> Any:
         asked = as_objective(gamma, objective)
         check_engine(engine, asked)
         request = Request(
@@ -228,14 +228,12 @@ def solve(
             # What was found is not lost for its map.
             return replace(result, status=Status.INTERRUPTED, message=KEYBOARD)
 
-
-def _all_or_none(engine: str | None) -> AbstractContextManager[None]:
-    """Return what ends all processes if one alone fails; nothing for a single one."""
     if engine != PETSC:
-        return nullcontext()
+        return answered()  # with nothing after it in which Ctrl-C could lose the result
     from planners.distributed.processes import all_or_none
 
-    return all_or_none()
+    with all_or_none():  # which ends all processes if one alone fails
+        return answered()
 
 
 def check_engine(engine: str | None, objective: Objective) -> None:
