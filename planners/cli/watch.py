@@ -117,7 +117,7 @@ def watch_command(
     if isinstance(asked, Discounted):
         check_method(method or "adaptive_aggregation", options)
     env = opened(env_id, settings or [])
-    with ProgressLine(err, "solving") if record is not None else nullcontext() as line:
+    with ProgressLine(err, "recording") if record is not None else nullcontext() as line:
         result = watch(
             env,
             objective=asked,
@@ -135,7 +135,6 @@ def watch_command(
             seed=seed,
             num_threads=num_threads,
             callback=None if line is None else line.show,
-            telling=None if line is None else line.tell,
             **options,
         )
     if save is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from PIL import Image
 
 from aggmaze.checks import check_choice, check_integer, did_you_mean, is_real
 from aggmaze.models.model import Model
+from aggmaze.progress import report, stage
 from aggmaze.rendering.window import check_pygame
 from planners.adapters import as_model
 from planners.objective import AverageCost, Discounted, Objective, as_objective
@@ -151,7 +151,6 @@ def watch(
     size: tuple[int, int] | None = None,
     frames: int | None = None,
     callback: Callback | None = None,
-    telling: Callable[[str], object] | None = None,
     **arguments: Any,
 ) -> SolveResult:
     """Solve, and see it happen: in a window, or recorded in a file.
@@ -196,8 +195,6 @@ def watch(
         before others.
     callback : callable, optional
         As for `solve`.  Under a window it is called in the thread of the solver.
-    telling : callable, optional
-        Called with what is being done, in words, while a recording is written.
     **arguments
         Further ones of `solve`: limits, ``seed``, ``V0`` and options of the method.
 
@@ -264,7 +261,6 @@ def watch(
         theme=theme,
         size=size,
         frames=frames,
-        telling=telling or (lambda text: None),
     )
     return result
 
@@ -326,7 +322,6 @@ def write_recording(
     theme: str,
     size: tuple[int, int] | None,
     frames: int | None,
-    telling: Callable[[str], object],
 ) -> None:
     """Write a film to a file of the kind that its name says, whole or not at all.
 
@@ -342,31 +337,31 @@ def write_recording(
         Width and height at most, in pixels; of a page, none.
     frames : int, optional
         How many at most.
-    telling : callable
-        Called with what is being done, in words.
     """
     suffix = Path(path).suffix.lower()
     kept = chosen(film.frames, frames or _FRAMES[suffix])
     shown = []
-    for place, frame in enumerate(kept):
-        telling(f"finding the greedy paths: {place + 1:,} of {len(kept):,} frames")
-        policy = frame.policy if frame.policy is not None else routes.policy(frame.values)
-        shown.append(Shown(frame, policy, routes.path(policy, scene.start)))
+    with stage("finding the greedy paths"):
+        for place, frame in enumerate(kept):
+            report(place, len(kept), "frames")
+            policy = frame.policy if frame.policy is not None else routes.policy(frame.values)
+            shown.append(Shown(frame, policy, routes.path(policy, scene.start)))
     if suffix == ".html":
-        telling("writing the page")
-        write_page(path, scene, words, shown, film.points())
+        with stage("writing the page"):
+            write_page(path, scene, words, shown, film.points())
         return
     painter = Painter(scene, words, snug_size(scene, size or _SIZES[suffix]), THEMES[theme])
     points = film.points()
 
     def picture(place: int) -> Image.Image:
-        telling(f"drawing: {place + 1:,} of {len(shown):,} frames")
+        report(place, len(shown), "frames")
         frame, policy, path = shown[place]
         return painter.paint(frame, points, path, policy)
 
     times = [_FRAME_TIME[suffix]] * (len(shown) - 1) + [_END_TIME]
     pictures = [partial(picture, place) for place in range(len(shown))]
-    if suffix == ".gif":
-        movies.write_gif(path, pictures, times, table_of_colors(THEMES[theme]))
-    else:
-        movies.write_mp4(path, pictures, times)
+    with stage("drawing"):
+        if suffix == ".gif":
+            movies.write_gif(path, pictures, times, table_of_colors(THEMES[theme]))
+        else:
+            movies.write_mp4(path, pictures, times)

@@ -16,6 +16,7 @@ import aggmaze
 import planners
 from aggmaze import keys
 from aggmaze.models.tabular import TabularMDP
+from aggmaze.progress import listening
 from aggmaze.rendering import window as windows
 from aggmaze.rendering.window import Key, Window
 from planners import cli
@@ -46,6 +47,26 @@ def test_a_recorded_solve_has_the_result_of_any_other(suffix, tmp_path):
     _same(result, planners.solve(_maze(), **_OPTIONS))
     assert len(seen) == 40
     assert file.stat().st_size > 1000
+
+
+@pytest.mark.parametrize(("suffix", "last"), [(".gif", "drawing"), (".html", "writing the page")])
+def test_a_recording_tells_how_far_it_is(suffix, last, tmp_path):
+    stages, counts = [], []
+    with listening(
+        lambda done, total, unit: counts.append((stages[-1], done, total, unit)),
+        of_stages=stages.append,
+    ):
+        planners.watch(_maze(), record=tmp_path / f"run{suffix}", **_OPTIONS)
+    assert [words for words in stages if words][-2:] == ["finding the greedy paths", last]
+    told = [count for count in counts if count[0] in ("finding the greedy paths", "drawing")]
+    total = told[0][2]
+    assert total > 1
+    expected = [
+        (words, done, total, "frames")
+        for words in ("finding the greedy paths", last)
+        for done in range(total)
+    ]
+    assert told == (expected if suffix == ".gif" else expected[:total])
 
 
 def test_two_recordings_are_the_same_file(tmp_path):
