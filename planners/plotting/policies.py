@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from planners.boards import Board, board_of, model_of, planes_of
+from planners.boards import Board, Plane, board_of, model_of, planes_of
 from planners.plotting.bars import label_actions
 from planners.plotting.canvas import (
     CURVES,
@@ -158,7 +158,7 @@ def plot_path(
     paths : array_like of int, or mapping of str to such arrays
         States in order, as `planners.policies.greedy_path` returns them; several with their names.
     ax, title, axes, along, through
-        As for `plot_values`.
+        As for `plot_values`; a single plane goes by default through most of the paths.
 
     Returns
     -------
@@ -172,15 +172,18 @@ def plot_path(
     board = board_of(source)
     if board is None:
         raise ValueError("a path is drawn on a map, and the states of this model are on none")
-    named: Any = paths if isinstance(paths, Mapping) else {"": paths}
+    given: Any = paths if isinstance(paths, Mapping) else {"": paths}
+    named = {name: path_of_board(path, board) for name, path in given.items()}
     planes = planes_of(board, axes, along, through)
+    if through is None and len(planes) == 1 and named:
+        most = _most_crossed(board, planes[0], np.concatenate(list(named.values())))
+        planes = planes_of(board, axes, along, most)
     panels = Panels(board, planes, ax, title, keyed=isinstance(paths, Mapping))
     colour_floor(panels)
     draw_layout(panels)
     nowhere: list[str] = []
     colors = itertools.cycle(CURVES if isinstance(paths, Mapping) else (PATH_COLOR,))
-    for place, ((name, path), color) in enumerate(zip(named.items(), colors, strict=False)):
-        found = path_of_board(path, board)
+    for place, ((name, found), color) in enumerate(zip(named.items(), colors, strict=False)):
         steps = len(found) - 1
         label = f"{name}: {steps:,} steps" if name else None
         share = 1.0 - 0.65 * place / max(1, len(named) - 1)
@@ -194,3 +197,15 @@ def plot_path(
     if isinstance(paths, Mapping) and named:
         panels.axes[0].legend(**_beside(panels))
     return panels.result()
+
+
+def _most_crossed(board: Board, plane: Plane, states: NDArray[np.int64]) -> tuple[int, ...]:
+    """Return a point through which a plane parallel to another has most of the states in it."""
+    through = np.array(plane.through)
+    others = np.setdiff1d(np.arange(board.grid.num_dims), plane.axes)
+    points = board.positions(states)
+    points = points[~np.isnan(points).any(axis=1)]
+    if len(points):
+        cuts, counts = np.unique(points[:, others].astype(int), axis=0, return_counts=True)
+        through[others] = cuts[counts.argmax()]
+    return tuple(through.tolist())

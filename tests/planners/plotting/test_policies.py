@@ -63,6 +63,17 @@ class TestPoliciesAndPaths:
         (disc,) = (line for line in axes.lines if line.get_marker() == "o")
         assert disc.get_xydata().tolist() == [[5, 4]]
 
+    def test_a_single_plane_goes_through_most_of_it(self) -> None:
+        env = gym.make("NDMaze-v0", shape=(3, 3, 3, 3))
+        # Along axis 3 from the corner (2, 2, 0, 0), and one step along axis 0.
+        path = [72, 73, 74, 47]
+        axes = plot_path(env, path, axes=(2, 3), along=())
+        lines = [line for line in axes.lines if line.get_linestyle() == "-"]
+        seen = np.array([point for point in lines[0].get_xydata() if np.isfinite(point).all()])
+        assert seen.tolist() == [[0, 0], [0, 1], [0, 2]]
+        given = plot_path(env, path, axes=(2, 3), along=(), through=(0, 0, 0, 0))
+        assert "not in this plane" in given.get_xlabel()
+
     @pytest.mark.parametrize(
         ("path", "message"),
         [
