@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 
 import gymnasium as gym
+from gymnasium.spaces import Discrete
 from rich.table import Table
 
 import aggmaze
 from aggmaze.formats import registry
-from planners.adapters import as_model
 from planners.cli.app import err, out, reported
 from planners.waiting import Waiting
 
@@ -24,11 +24,13 @@ def list_command() -> None:
         ids = solvable_ids()
         for i, env_id in enumerate(ids):
             waiting.count(i, len(ids), "environments")
+            # Their spaces are numbers of states and actions: models can take seconds to make.
             env = gym.make(env_id)
-            model = as_model(env)
-            num_states = model.num_listed_states
+            states, actions = env.observation_space, env.action_space
+            assert isinstance(states, Discrete)
+            assert isinstance(actions, Discrete)
             summary = (inspect.getdoc(type(env.unwrapped)) or "").strip().split("\n")[0]
-            table.add_row(env_id, f"{num_states:,}", str(model.num_actions), summary)
+            table.add_row(env_id, f"{states.n:,}", f"{actions.n}", summary)
     out.print(table)
     files = Table(box=None, pad_edge=False)
     for column in ("format", "model files", "", ""):
