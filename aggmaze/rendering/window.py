@@ -452,6 +452,11 @@ def _pygame() -> Any:
     except ImportError as error:
         if both:
             raise DependencyNotInstalled(f"a window cannot be opened: {error}. {both}") from error
+        if not isinstance(error, ModuleNotFoundError):  # as after one of two was uninstalled
+            raise DependencyNotInstalled(
+                f"a window needs pygame, of which parts are missing ({error}): "
+                'pip install --force-reinstall "pygame-ce>=2.5"'
+            ) from error
         raise DependencyNotInstalled(
             'a window needs pygame: pip install "pygame-ce>=2.5"'
         ) from error

@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from types import ModuleType
 from typing import Any
 
 import gymnasium as gym
@@ -189,6 +190,13 @@ class TestWindow:
     def test_without_pygame(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "pygame", None)
         with pytest.raises(DependencyNotInstalled, match=r"pip install .pygame-ce>=2\.5"):
+            Window("a", 60).show(lambda area: checkered(2, 2))
+
+    def test_what_is_left_of_pygame_is_not_taken_for_one(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "pygame", ModuleType("pygame"))
+        with pytest.raises(DependencyNotInstalled, match=r"no display.*--force-reinstall"):
             Window("a", 60).show(lambda area: checkered(2, 2))
 
     def test_upstream_pygame_has_one_window(self, monkeypatch: pytest.MonkeyPatch) -> None:
