@@ -81,6 +81,9 @@ class Game:
         The same with the discount of the advice; without advice as `cost`.
     regret : float
         What the actions of the episode cost more than the best ones, in expectation.
+    discounted_regret : float
+        The same with the discount of the advice, as values are: where moves have one outcome, the
+        optimum less the return.
     """
 
     def __init__(
@@ -149,7 +152,8 @@ class Game:
         _, info = self.env.reset(**arguments)
         self._state: int = info["state"]
         self.over = False
-        self.cost = self.discounted_cost = self.regret = 0.0
+        self.cost = self.discounted_cost = 0.0
+        self.regret = self.discounted_regret = 0.0
         self._start, self._steps = self._state, 0
         self.window.banner = ()
         self._last_regret: float | None = None
@@ -162,13 +166,14 @@ class Game:
         self._state = info["state"]
         self.cost -= float(reward)
         gamma = 1.0 if self.advice is None else self.advice.gamma
-        self.discounted_cost -= gamma**self._steps * float(reward)
+        weight = gamma**self._steps
+        self.discounted_cost -= weight * float(reward)
         self._steps += 1
         if self.advice is not None:
-            values, gamma = self.advice.values, self.advice.gamma
-            (Q,) = action_values(model, values, gamma, before, before + 1)
+            (Q,) = action_values(model, self.advice.values, gamma, before, before + 1)
             self._last_regret = float(Q[action] - Q.min())
             self.regret += self._last_regret
+            self.discounted_regret += weight * self._last_regret
         self._message = ""
         if not available:
             self._message = "that way is closed"
@@ -229,7 +234,7 @@ class Game:
         if self.regret <= 1e-6 * max(1.0, abs(best)):
             lines.append(f"No move could have been better: {told}")
         else:
-            lines.append(f"{told}, regret {self.regret:.4g}")
+            lines.append(f"{told}, regret {self.discounted_regret:.4g}")
         return lines
 
     @property
@@ -248,7 +253,8 @@ class Game:
             action = int(self.advice.policy[self._state])
             parts.append(f"best {self.bare.action_with_key(action)}")
         if self._last_regret is not None:
-            parts.append(f"regret of the move {self._last_regret:.4g}, so far {self.regret:.4g}")
+            told = f"regret of the move {self._last_regret:.4g}"
+            parts.append(f"{told}, so far {self.discounted_regret:.4g}")
         return "     ".join([*parts, "V: hide"])
 
     def _keys_in_words(self) -> str:

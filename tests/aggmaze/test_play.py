@@ -214,8 +214,10 @@ class TestAdvice:
         assert "regret of the move 0, so far 0.5" in played.window.notes[1]
         played.press(RIGHT)  # from 3 to 4: 1 + 4/2 instead of 1 + 2/2
         assert played.regret == pytest.approx(1.5)
+        assert played.discounted_regret == pytest.approx(0.5 + 1 / 4)  # at step 2
+        assert "so far 0.75" in played.window.notes[1]
         played.press(letter("r"))
-        assert played.regret == 0
+        assert played.regret == played.discounted_regret == 0
 
     def test_the_maze_keeps_its_size(self) -> None:
         played = game(adviser=advise, shape=(6, 6))
@@ -246,8 +248,8 @@ class TestAdvice:
         assert played.window.pixels().shape == plain.shape
         for key in (RIGHT, LEFT, LEFT, LEFT):
             played.press(key)
-        assert "regret" in played.window.banner[1]
-        assert "optimum -1.25" in played.window.banner[1]
+        # The regret is the one less the other: 1 + 1/2 + 1/4 - 1/8 were paid.
+        assert "return -1.625 (gamma 0.5), optimum -1.25, regret 0.375" in played.window.banner[1]
 
     def test_falling_is_not_celebrated(self) -> None:
         played = game("DiscretizedCartPole-v0", adviser=advise)
