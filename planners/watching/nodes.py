@@ -45,10 +45,10 @@ class Nodes:
         pad = np.minimum(2.2 * _LARGEST, 0.12 * room)
         points = scene.graph.points * [1, -1] + [0, 1]
         self._points = pad + points * (room - 2 * pad)
-        apart = np.linalg.norm(self._points[:, np.newaxis] - self._points, axis=-1)
+        away = self._points[:, np.newaxis] - self._points
+        apart = np.linalg.norm(away, axis=-1)
         np.fill_diagonal(apart, np.inf)
         # Where each has most room beside it: away from the others, most of all the closest.
-        away = self._points[:, np.newaxis] - self._points
         away = (away / apart[..., np.newaxis] ** 3).sum(axis=1)
         lengths = np.linalg.norm(away, axis=1, keepdims=True)
         self._outwards = np.where(
@@ -57,6 +57,7 @@ class Nodes:
         closest = float(apart.min(initial=4 * _LARGEST))
         #: Of a disc, in pixels.
         self.radius = min(_LARGEST, max(_SMALLEST, _SHARE * closest))
+        self._names, self._letters = self._readable_names()
 
     def paint(
         self,
@@ -168,22 +169,26 @@ class Nodes:
         draw.ellipse([x - size, y - size, x + size, y + size], outline=color, width=round(width))
 
     def _write_names(self, image: Image.Image, colors: NDArray[np.uint8]) -> None:
-        """Write into each disc what its state is called; numbers, where names have no room."""
+        """Write into each disc what its state is called, where letters have room."""
         draw = ImageDraw.Draw(image)
-        names = [str(state) for state in range(self._scene.num_states)]
-        size = self._letters(names)
-        if self._scene.names is not None:
-            own = [str(name) for name in self._scene.names]
-            if self._letters(own):
-                names, size = own, self._letters(own)
+        size = self._letters
         if not size:
             return
         light = colors.astype(np.float64) @ [0.299, 0.587, 0.114] > 115
-        for name, (x, y), dark in zip(names, self._points.tolist(), light, strict=True):
+        for name, (x, y), dark in zip(self._names, self._points.tolist(), light, strict=True):
             color = (20, 24, 32) if dark else (255, 255, 255)
             write(draw, (x - width_of(name, size) / 2, y - 0.62 * size), name, size, color)
 
-    def _letters(self, names: list[str]) -> int:
+    def _readable_names(self) -> tuple[list[str], int]:
+        """Return what discs are called, by numbers where names have no room, and in what size."""
+        numbers = [str(state) for state in range(self._scene.num_states)]
+        if self._scene.names is not None:
+            names = [str(name) for name in self._scene.names]
+            if size := self._letters_for(names):
+                return names, size
+        return numbers, self._letters_for(numbers)
+
+    def _letters_for(self, names: list[str]) -> int:
         """Return the size of the letters in which all names fit into discs; 0 for none."""
         for size in range(_LARGEST_LETTERS, _SMALLEST_LETTERS - 1, -1):
             widest = max(width_of(name, size) for name in names)
